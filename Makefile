@@ -1,0 +1,62 @@
+# `make help` lists the targets. Everything runs inside .venv, which is built on first use.
+
+# The first interpreter that is new enough; override with `make PYTHON=/path/to/python ...`.
+NEW_ENOUGH := import sys, venv; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+            $$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && echo $$p && break; done)
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+PIP := $(RUN) -m pip --disable-pip-version-check -qq
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-all check lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+
+demo: $(STAMP) ## Show what steppe does
+	@$(RUN) -m steppe.demo
+
+test: $(STAMP) ## Run the fast tests
+	@$(RUN) -m pytest -m "not slow"
+
+test-all: $(STAMP) ## Run every test, the slow ones too
+	@$(RUN) -m pytest
+
+check: $(STAMP) ## Lint, check the formatting, check the types
+	@$(RUN) -m ruff check .
+	@$(RUN) -m ruff format --check .
+	@$(RUN) -m basedpyright
+
+$(STAMP): requirements.lock pyproject.toml
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' >/dev/null 2>&1 || { \
+	  echo "steppe needs Python 3.11 or newer with the venv module, and found none; install one or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
+	  exit 1; }
+	@echo "Installing the locked packages into $(VENV); this takes a minute or two, once." >&2
+	@$(RUN) -c '$(NEW_ENOUGH)' >/dev/null 2>&1 || "$(PYTHON)" -m venv --clear $(VENV) || { \
+	  echo "Could not create $(VENV) with $(PYTHON); on Debian and Ubuntu, install the package python3-venv first." >&2; \
+	  exit 1; }
+	@$(PIP) install --only-binary :all: --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Pins are kept where they still fit; `make lock LOCK_FLAGS=--upgrade` moves all of them.
+lock: ## Resolve the dependencies again and rewrite requirements.lock
+	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && set -e; \
+	"$(PYTHON)" -m venv "$$scratch/venv"; \
+	"$$scratch/venv/bin/python" -m pip --disable-pip-version-check -qq install uv; \
+	if [ -f requirements.lock ]; then cp requirements.lock "$$scratch/lock.txt"; fi; \
+	"$$scratch/venv/bin/uv" pip compile pyproject.toml --quiet --all-extras --group dev --group build \
+	  --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
+	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links $(LOCK_FLAGS) \
+	  --output-file "$$scratch/lock.txt" >/dev/null; \
+	{ echo "# Every package steppe is developed and tested with, for Python 3.11 and newer, with hashes."; \
+	  echo "# Written by 'make lock'; do not edit by hand."; \
+	  grep -v '^#' "$$scratch/lock.txt"; } > requirements.lock
+
+clean: ## Remove the environment, caches and build products
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -1,0 +1,43 @@
+"""Sample discrete distributions and find their flat modes."""
+
+from steppe import errors
+from steppe.domain import Binary, Categorical, Domain, Ordinal, Spin
+from steppe.target import Incremental, Target
+from steppe.audit import GradientAudit, audit_gradient
+from steppe.samplers import (
+    block_gibbs,
+    dmala,
+    dula,
+    edmala,
+    edmala_glu,
+    edmala_ou,
+    edula,
+    edula_glu,
+    gibbs,
+    gwg,
+    hamming_ball,
+)
+
+__all__ = [
+    "errors",
+    "Binary",
+    "Categorical",
+    "Domain",
+    "Ordinal",
+    "Spin",
+    "Incremental",
+    "Target",
+    "GradientAudit",
+    "audit_gradient",
+    "block_gibbs",
+    "dmala",
+    "dula",
+    "edmala",
+    "edmala_glu",
+    "edmala_ou",
+    "edula",
+    "edula_glu",
+    "gibbs",
+    "gwg",
+    "hamming_ball",
+]

@@ -1,0 +1,1 @@
+"""Pure functions from samplers, targets and traces to numbers."""

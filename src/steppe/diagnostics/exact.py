@@ -1,0 +1,139 @@
+"""Exact companions of a sampler on a small domain: its transition matrix and what follows from it.
+
+Everything here is built from the kernels' own distributions and decisions, enumerated instead of drawn,
+so a test of these matrices is a test of the sampler.
+"""
+
+from itertools import combinations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.errors import DomainError
+from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.compose import Recipe
+from steppe.kernel.conditional import BlockConditional
+from steppe.kernel.landscape import Landscape
+from steppe.kernel.proposal.together import Together
+from steppe.kernel.state import State
+from steppe.target import Target
+
+
+def target_law(target: Target) -> np.ndarray:
+    """Return `π` over `target.domain.enumerate()`."""
+    return np.asarray(jax.nn.softmax(_log_densities(target)))
+
+
+@jax.jit
+def _log_densities(target: Target) -> Array:
+    return jax.vmap(target.log_density)(target.domain.enumerate())
+
+
+def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = None) -> np.ndarray:
+    """Probability of every one-step move between the positions of `target.domain.enumerate()`.
+
+    Parameters
+    ----------
+    recipe
+        Any recipe whose position moves given everything else. The joint move of `edula` and `edmala` has
+        no such matrix.
+    target
+        What is sampled, on a domain small enough to enumerate.
+    center
+        For coupled recipes: the center at which the position moves. The matrix is that of the position
+        block alone.
+    """
+    sampler = recipe.build(target, audit=False)
+    block = next(block for block in sampler.blocks if "position" in block.moves)
+    if isinstance(block, BlockConditional):
+        single = _conditional_matrix(block, target)
+        return np.linalg.matrix_power(np.asarray(single), block.num_updates)
+    assert isinstance(block, ProposeAndDecide | Draw)
+    if isinstance(block.proposal, Together):
+        raise DomainError(
+            f"`{recipe.name}` moves position and center in one decision, so its positions alone have no "
+            "transition matrix. Use `edula_glu` or `edmala_glu`, or sample."
+        )
+    if sampler.landscape.coupling.has_center and center is None:
+        raise DomainError(
+            f"`transition_matrix({recipe.name}, ...)` needs the `center` it is conditioned on."
+        )
+    return np.asarray(_proposal_matrix(block, sampler.landscape, center))
+
+
+def stationary_law(matrix: np.ndarray) -> np.ndarray:
+    """Return the law an irreducible matrix leaves invariant (GTH elimination: nothing cancels)."""
+    reduced = np.array(matrix, float)
+    size = len(reduced)
+    for last in range(size - 1, 0, -1):
+        scale = reduced[last, :last].sum()
+        if scale <= 0:
+            raise DomainError("The chain is reducible: some positions cannot be left towards earlier ones.")
+        reduced[:last, last] /= scale
+        reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
+    law = np.ones(size)
+    for state in range(1, size):
+        law[state] = law[:state] @ reduced[:state, state]
+    return law / law.sum()
+
+
+def total_variation(first: np.ndarray, second: np.ndarray) -> float:
+    """Half the summed absolute difference of two laws."""
+    return float(0.5 * np.abs(np.asarray(first) - np.asarray(second)).sum())
+
+
+def spectral_gap(matrix: np.ndarray) -> float:
+    """One minus the second largest modulus among the eigenvalues."""
+    moduli = np.sort(np.abs(np.linalg.eigvals(matrix)))
+    return float(1 - moduli[-2])
+
+
+@jax.jit
+def _proposal_matrix(block: ProposeAndDecide, landscape: Landscape, center: Array | None) -> Array:
+    domain = landscape.domain
+    positions = domain.enumerate()
+
+    def row(position: Array) -> Array:
+        state = landscape.at(position, center)
+        forward = block.proposal.distribution(landscape, state)
+
+        def reach(value: Array) -> tuple[Array, Array]:
+            proposed: State = block.proposal.move(landscape, state, value)
+            log_ratio = block.accept.log_ratio(landscape, block.proposal, forward, value, state, proposed)
+            log_ratio = jnp.where(jnp.isfinite(proposed.log_density), log_ratio, -jnp.inf)
+            log_prob = sum(jnp.sum(terms) for terms in forward.terms(value))
+            moves = jnp.exp(log_prob + jnp.minimum(log_ratio, 0.0))
+            return domain.index(proposed.position), moves
+
+        reached, moves = jax.vmap(reach)(block.proposal.support(landscape, state))
+        off_diagonal = jnp.zeros(len(positions)).at[reached].add(moves)
+        here = domain.index(position)
+        off_diagonal = off_diagonal.at[here].set(0.0)
+        return off_diagonal.at[here].set(1.0 - off_diagonal.sum())
+
+    return jax.vmap(row)(positions)
+
+
+@jax.jit
+def _conditional_matrix(block: BlockConditional, target: Target) -> Array:
+    """Average over all blocks of sites of the exact conditional move."""
+    domain = target.domain
+    positions = domain.enumerate()
+
+    def row(position: Array, sites: Array) -> Array:
+        memory = None if target.incremental is None else target.incremental.init(position)
+        state = State(position, None, target.log_density(position), cache=memory)
+        bases, exists = block.bases(target, state, sites)
+
+        def about(base: Array) -> Array:
+            levels, values, _ = block.candidates(target, state, sites, base)
+            ends = jax.vmap(domain.replace_sites, (None, None, 0))(position, sites, levels)
+            return jnp.zeros(len(positions)).at[domain.index(ends)].add(jax.nn.softmax(values))
+
+        return jnp.where(exists[:, None], jax.vmap(about)(bases), 0).sum(0) / exists.sum()
+
+    blocks = jnp.asarray(list(combinations(range(domain.num_sites), block.block_size)))
+    rows = jax.vmap(jax.vmap(row, (0, None)), (None, 0))(positions, blocks)
+    return rows.mean(axis=0)

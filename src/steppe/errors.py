@@ -1,0 +1,45 @@
+"""Every exception and warning `steppe` raises on purpose.
+
+One tree, so that ``except steppe.errors.SteppeError`` catches all of it. Each message names what was
+given, what was expected and what to do about it.
+"""
+
+
+class SteppeError(Exception):
+    """Base of every error raised by `steppe`."""
+
+
+class DomainError(SteppeError, ValueError):
+    """A domain was described wrongly, or asked for something it cannot do."""
+
+
+class TargetError(SteppeError, ValueError):
+    """A log-density, or a function that goes with it, does not fit its domain."""
+
+
+class RecipeError(SteppeError, ValueError):
+    """A sampler was given a number or an option outside its range."""
+
+
+class CompositionError(RecipeError):
+    """Pieces were combined that cannot form a sampler."""
+
+
+class StartError(SteppeError, ValueError):
+    """A chain cannot start where it was told to."""
+
+
+class GradientError(SteppeError, ValueError):
+    """The gradient of a log-density says nothing about its one-site differences."""
+
+
+class SteppeWarning(UserWarning):
+    """Base of every warning issued by `steppe`."""
+
+
+class GradientWarning(SteppeWarning):
+    """The gradient is a poor guide to the one-site differences of the log-density."""
+
+
+class PrecisionWarning(SteppeWarning):
+    """The log-density is too large for differences to be resolved in the current precision."""

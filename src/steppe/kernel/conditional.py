@@ -1,0 +1,196 @@
+"""Exact conditionals of a few sites given all others: Gibbs, block Gibbs, Hamming balls.
+
+All three draw the levels of a block of sites from a set of candidates, with weight `exp U`: the
+candidates are everything the block can be (Gibbs, block Gibbs) or a Hamming ball about a point that is
+itself uniform in the ball about the current levels (Hamming ball). No gradient is used. The change in
+`U` comes from the target's incremental form or difference table where it has one.
+"""
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.kernel import noise
+from steppe.kernel.landscape import Landscape
+from steppe.kernel.noise import Keys
+from steppe.kernel.state import Info, State
+from steppe.pytree import piece, static
+from steppe.target import Target
+
+
+@piece
+class BlockConditional:
+    """Resample `block_size` sites, `num_updates` blocks one after another.
+
+    Attributes
+    ----------
+    block_size
+        Number of sites drawn jointly.
+    radius
+        How many of them may differ from the intermediate point, or `None` for any number.
+    num_updates
+        Number of blocks per step.
+    scan
+        `"random"`: every block is a uniform subset, which makes the step reversible. `"systematic"`:
+        sites in order, wrapping around; stationary but not reversible.
+    """
+
+    block_size: int = static()
+    radius: int | None = static(default=None)
+    num_updates: int = static(default=1)
+    scan: str = static(default="random")
+
+    moves = ("position",)
+    is_exact = True
+    needs_gradient = False
+
+    def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
+        """Resample the blocks of one step."""
+
+        def update(index: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
+            current, num_nonfinite = carry
+            key_sites, key_draw = jax.random.split(jax.random.fold_in(keys.position, index))
+            sites, current = self._next_sites(key_sites, landscape, current)
+            current, nonfinite = self._resample(key_draw, landscape.target, current, sites)
+            return current, num_nonfinite + nonfinite
+
+        start = (state, jnp.zeros((), jnp.int32))
+        new, num_nonfinite = jax.lax.fori_loop(0, self.num_updates, update, start)
+        return new, Info(
+            acceptance_rate=jnp.ones((), new.log_density.dtype),
+            is_accepted=jnp.ones((), bool),
+            num_flips=jnp.sum(landscape.domain.differs(new.position, state.position)),
+            num_nonfinite=num_nonfinite,
+        )
+
+    def candidates(
+        self, target: Target, state: State, sites: Array, base: Array
+    ) -> tuple[Array, Array, Array]:
+        """Levels of every candidate about `base`, their log-densities, and how many were broken.
+
+        Candidates that do not exist or are not valid have log-density `−inf`. The current levels are
+        always among the candidates, so at least one is finite.
+        """
+        counts = jnp.asarray(target.domain.num_levels)[sites]
+        shifts = jnp.asarray(self._shifts(target))
+        levels = (base + shifts) % counts
+        values = self._log_densities(target, state, sites, base, levels)
+        is_broken = jnp.isnan(values) | (values == jnp.inf)
+        exists = jnp.all(shifts < counts, axis=1)
+        values = jnp.where(exists & ~is_broken, values, -jnp.inf)
+        return levels, values, jnp.sum(exists & is_broken).astype(jnp.int32)
+
+    def bases(self, target: Target, state: State, sites: Array) -> tuple[Array, Array]:
+        """Points a candidate set may be built about, and which of them exist."""
+        counts = jnp.asarray(target.domain.num_levels)[sites]
+        levels = target.domain.to_levels(state.position[sites]).astype(jnp.int32)
+        if self.radius is None:
+            return levels[None], jnp.ones(1, bool)
+        shifts = jnp.asarray(self._shifts(target))
+        return (levels + shifts) % counts, jnp.all(shifts < counts, axis=1)
+
+    def _shifts(self, target: Target) -> np.ndarray:
+        radius = self.block_size if self.radius is None else self.radius
+        return _ball(self.block_size, target.domain.max_levels, radius)
+
+    @property
+    def _is_single_site(self) -> bool:
+        return self.block_size == 1 or self.radius == 1
+
+    def _next_sites(self, key: Array, landscape: Landscape, state: State) -> tuple[Array, State]:
+        num_sites = landscape.domain.num_sites
+        if self.scan == "random":
+            return random_subset(key, num_sites, self.block_size), state
+        sites = (state.scan + jnp.arange(self.block_size)) % num_sites
+        return sites, state._replace(scan=(state.scan + self.block_size) % num_sites)
+
+    def _resample(self, key: Array, target: Target, state: State, sites: Array) -> tuple[State, Array]:
+        key_base, key_draw = jax.random.split(key)
+        bases, exists = self.bases(target, state, sites)
+        base = bases[noise.categorical(key_base, jnp.where(exists, 0.0, -jnp.inf))]
+        levels, values, num_broken = self.candidates(target, state, sites, base)
+        chosen = noise.categorical(key_draw, values - jnp.max(values))
+        position, memory = _walk(target, state.position, state.cache, sites, levels[chosen])
+        new = state._replace(position=position, log_density=values[chosen], cache=memory)
+        return new, num_broken
+
+    def _log_densities(
+        self, target: Target, state: State, sites: Array, base: Array, levels: Array
+    ) -> Array:
+        if target.incremental is None and not (self._is_single_site and target.has_differences):
+            at = jax.vmap(target.domain.replace_sites, (None, None, 0))
+            return jax.vmap(target.log_density)(at(state.position, sites, levels))
+        if self._is_single_site:
+            relative = self._about_base(target, state, sites, base, levels)
+        else:
+            along = jax.vmap(_differences_along, (None, None, None, None, 0))
+            relative = along(target, state.position, state.cache, sites, levels)
+        # The current state is a candidate and its log-density is known: it fixes the zero.
+        current = target.domain.to_levels(state.position[sites])
+        here = jnp.argmax(jnp.all(levels == current, axis=1))
+        values = state.log_density + (relative - relative[here])
+        return self._mask_invalid(target, state, sites, levels, values)
+
+    def _about_base(self, target: Target, state: State, sites: Array, base: Array, levels: Array) -> Array:
+        """Differences to candidates that change at most one site of the base point."""
+        position, memory = _walk(target, state.position, state.cache, sites, base)
+        if target.incremental is None:
+            table = target.differences(position)[sites]
+        else:
+            table = target.incremental.differences(memory, position, sites)
+        shifts = self._shifts(target)
+        changed = np.argmax(shifts > 0, axis=1)
+        rows = table[changed, levels[np.arange(len(levels)), changed]]
+        return jnp.where(shifts.any(axis=1), rows, 0)
+
+    def _mask_invalid(
+        self, target: Target, state: State, sites: Array, levels: Array, values: Array
+    ) -> Array:
+        if not target.has_constraint:
+            return values
+        at = jax.vmap(target.domain.replace_sites, (None, None, 0))
+        is_valid = jax.vmap(target.is_valid)(at(state.position, sites, levels))
+        return jnp.where(is_valid, values, -jnp.inf)
+
+
+def random_subset(key: Array, num_sites: int, size: int) -> Array:
+    """Return `size` distinct sites, every subset equally likely (Floyd's algorithm, no sort of all)."""
+    first = num_sites - size
+    draws = jax.random.randint(key, (size,), 0, np.arange(first, num_sites) + 1)
+
+    def add(index: Array, chosen: Array) -> Array:
+        is_taken = jnp.any(chosen == draws[index])
+        return chosen.at[index].set(jnp.where(is_taken, first + index, draws[index]))
+
+    return jax.lax.fori_loop(0, size, add, jnp.full(size, -1, draws.dtype))
+
+
+@cache
+def _ball(block_size: int, num_levels: int, radius: int) -> np.ndarray:
+    """Level shifts of all points within `radius` changed sites of a block; the first is no change."""
+    shifts = np.indices((num_levels,) * block_size, dtype=np.int32).reshape(block_size, -1).T
+    return shifts[np.count_nonzero(shifts, axis=1) <= radius]
+
+
+def _walk(target: Target, position: Array, memory: Any, sites: Array, levels: Array) -> tuple[Array, Any]:
+    """Set sites one after another, keeping the incremental cache in step."""
+    for j in range(len(sites)):
+        if target.incremental is not None:
+            memory = target.incremental.update(memory, position, sites[j], levels[j])
+        position = target.domain.replace_sites(position, sites[j], levels[j])
+    return position, memory
+
+
+def _differences_along(target: Target, position: Array, memory: Any, sites: Array, levels: Array) -> Array:
+    """`U(all sites set) − U(position)` as a sum of one-site differences along the way."""
+    assert target.incremental is not None
+    total = jnp.zeros((), position.dtype)
+    for j in range(len(sites)):
+        table = target.incremental.differences(memory, position, sites[j : j + 1])
+        total = total + table[0, levels[j]]
+        position, memory = _walk(target, position, memory, sites[j : j + 1], levels[j : j + 1])
+    return total

@@ -1,0 +1,105 @@
+"""Gibbs with gradients (GWG): a few sites, picked where the gradient promises most."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.domain import Domain
+from steppe.kernel import noise
+from steppe.kernel.landscape import Landscape
+from steppe.kernel.noise import Keys
+from steppe.kernel.state import State
+from steppe.pytree import piece, static
+
+
+class Path(NamedTuple):
+    """An ordered list of one-site changes on distinct sites, and the levels they replace."""
+
+    sites: Array
+    levels: Array
+    old_levels: Array
+
+
+class Picks(NamedTuple):
+    """Changes picked one after another without replacement, all weighted at the same state.
+
+    `scores` is site × choice: one column (the flip) on two-level sites, one per level otherwise.
+    """
+
+    domain: Domain
+    levels: Array
+    scores: Array
+    num_flips: int
+
+    def sample(self, keys: Keys) -> Path:
+        """Pick by Gumbel maxima; a picked site is out of the race."""
+        perturbed = self.scores + noise.gumbel(keys.position, self.scores.shape)
+
+        def pick(remaining: Array, _: None) -> tuple[Array, tuple[Array, Array]]:
+            site, choice = jnp.unravel_index(jnp.argmax(remaining), remaining.shape)
+            return remaining.at[site].set(-jnp.inf), (site, choice)
+
+        _, (sites, choices) = jax.lax.scan(pick, perturbed, length=self.num_flips)
+        old_levels = self.levels[sites]
+        levels = 1 - old_levels if self.domain.is_two_level else choices
+        return Path(sites, levels, old_levels)
+
+    def terms(self, value: Path) -> list[Array]:
+        """Log-probability of the picks, one term each."""
+
+        def pick(remaining: Array, change: tuple[Array, Array]) -> tuple[Array, Array]:
+            site, choice = change
+            term = remaining[site, choice] - jax.nn.logsumexp(remaining)
+            return remaining.at[site].set(-jnp.inf), term
+
+        choices = jnp.zeros_like(value.levels) if self.domain.is_two_level else value.levels
+        _, terms = jax.lax.scan(pick, self.scores, (value.sites, choices))
+        return [terms]
+
+
+@piece
+class GibbsWithGradients:
+    """Change `num_flips` sites, each change with weight `exp(½ g·(e_k − θ_i))`.
+
+    For more than one flip the ordered path is part of the move, and the reverse move walks it
+    backwards with weights taken at the new state, so Metropolis stays exact with one gradient a step.
+    """
+
+    num_flips: int = static()
+
+    moves = ("position",)
+    is_exact = False
+
+    def distribution(self, landscape: Landscape, state: State) -> Picks:
+        """Softmax over all one-site changes, without replacement of sites."""
+        domain, slope = landscape.domain, landscape.slope(state)
+        levels = domain.to_levels(state.position).astype(jnp.int32)
+        if domain.is_two_level:
+            scores = 0.5 * domain.flip_slopes(state.position, slope)[:, None]
+        else:
+            stays = jnp.arange(domain.max_levels) == levels[:, None]
+            scores = 0.5 * domain.slopes(state.position, slope)
+            scores = jnp.where(domain.level_mask & ~stays, scores, -jnp.inf)
+        return Picks(domain, levels, scores, self.num_flips)
+
+    def move(self, landscape: Landscape, state: State, value: Path) -> State:
+        """Evaluate the end of the path."""
+        position = landscape.domain.replace_sites(state.position, value.sites, value.levels)
+        return landscape.at(position, state.center)
+
+    def reverse(self, old: State, value: Path) -> Path:
+        """Walk the path backwards."""
+        return Path(value.sites[::-1], value.old_levels[::-1], value.levels[::-1])
+
+    def support(self, landscape: Landscape, state: State) -> Path:
+        """All paths from a state, for exact enumeration on small domains."""
+        domain = landscape.domain
+        sites = np.indices((domain.num_sites,) * self.num_flips).reshape(self.num_flips, -1).T
+        sites = sites[[len(set(row)) == self.num_flips for row in sites.tolist()]]
+        shifts = np.indices((domain.max_levels - 1,) * self.num_flips).reshape(self.num_flips, -1).T
+        sites, shifts = np.repeat(sites, len(shifts), axis=0), np.tile(shifts + 1, (len(sites), 1))
+        old_levels = domain.to_levels(state.position).astype(jnp.int32)[sites]
+        return Path(jnp.asarray(sites), (old_levels + shifts) % domain.max_levels, old_levels)

@@ -1,0 +1,63 @@
+"""Where a chain may start: checked before anything runs, with the offending chain and value named."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steppe.errors import StartError
+from steppe.target import Target
+
+
+def check_start(target: Target, positions: Any, *, batched: bool = False) -> None:
+    """Refuse starts of the wrong shape, outside the domain, or with a non-finite log-density.
+
+    Parameters
+    ----------
+    target
+        What will be sampled.
+    positions
+        One position, or with `batched` a stack of them, one per chain.
+    batched
+        Whether the first axis counts chains.
+    """
+    array = np.asarray(positions)
+    expected = (("chains", *target.domain.shape)) if batched else target.domain.shape
+    if array.ndim != len(expected) or array.shape[batched:] != target.domain.shape:
+        shown = str(expected).replace("'", "")
+        raise StartError(
+            f"The starting position has shape {array.shape}; {target.domain!r} needs {shown}. "
+            "`target.domain.draw(key)` gives a valid one."
+        )
+    chains = array if batched else array[None]
+    for chain, position in enumerate(chains):
+        _check_levels(target, position, _name(chain, batched))
+    values = jax.jit(jax.vmap(target.log_density))(jnp.asarray(chains, jnp.result_type(float)))
+    _check_values(target, np.asarray(values), batched)
+
+
+def _check_levels(target: Target, position: np.ndarray, where: str) -> None:
+    is_member = target.domain.is_member(position)
+    if not is_member.all():
+        site = int(np.argmin(is_member))
+        raise StartError(
+            f"{where} starts at {position[site]} on site {site}, which is not a level of "
+            f"{target.domain!r}. `target.domain.from_levels(...)` makes positions from level indices."
+        )
+
+
+def _check_values(target: Target, values: np.ndarray, batched: bool) -> None:
+    for chain, value in enumerate(values):
+        if np.isfinite(value):
+            continue
+        reason = (
+            "the constraint or the log-density excludes that state; start inside the support"
+            if value == -np.inf
+            else "a log-density must be a finite number or -inf; look for a 0/0 or log of a negative"
+        )
+        raise StartError(f"{_name(chain, batched)} starts where the log-density is {value}: {reason}.")
+
+
+def _name(chain: int, batched: bool) -> str:
+    return f"Chain {chain}" if batched else "The chain"

@@ -1,0 +1,417 @@
+"""The samplers by name, each one expression, so that each reads as a difference from the one above.
+
+Symbols of the paper and the arguments they are here: α `step_size`, α_a `center_step_size`, η
+`coupling_variance`, ρ `persistence`. Step sizes and variances are squared lengths in the embedding; the
+defaults are in units of the shortest squared move of the domain (1 for bits, 4 for spins, 2 for one-hot
+sites). A step is one full sweep of all blocks. "Evaluations" are calls of the user's value and gradient
+(or log-density, for samplers without gradient) per step and chain.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from steppe.errors import RecipeError
+from steppe.kernel.accept import Accept, Metropolis, Unadjusted
+from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.compose import Recipe, recipe
+from steppe.kernel.conditional import BlockConditional
+from steppe.kernel.coupling import StarCoupling
+from steppe.kernel.proposal.center import CenterLangevin, CenterRefresh
+from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
+from steppe.kernel.proposal.gibbs_with_gradients import GibbsWithGradients
+from steppe.kernel.proposal.together import Together
+from steppe.pytree import Relative, is_concrete
+
+CenterStart = Literal["position", "conditional"]
+CouplingForm = Literal["linear", "exact"]
+Scan = Literal["random", "systematic"]
+
+UNADJUSTED_STEP = Relative(0.1)
+ADJUSTED_STEP = Relative(0.2)
+COUPLING_VARIANCE = Relative(1.0)
+CENTER_STEP_PER_VARIANCE = 0.1
+
+
+def dula(step_size: float | None = None) -> Recipe:
+    """Discrete unadjusted Langevin: every site moves at once, nothing is corrected.
+
+    Parameters
+    ----------
+    step_size
+        `α > 0`, default 0.1 units. Raising it flips more sites per step and increases the bias.
+
+    Notes
+    -----
+    Law: biased. The bias grows with `α`, and for a log-density that is neither quadratic nor linear in
+    each site it does not vanish even as `α → 0`. Cost: one evaluation.
+    """
+    α = _positive("dula", "step_size", step_size, UNADJUSTED_STEP)
+    return recipe("dula", ProposeAndDecide(DiscreteLangevin(α), Unadjusted()))
+
+
+def dmala(step_size: float | None = None) -> Recipe:
+    """Metropolis-adjusted `dula`.
+
+    Parameters
+    ----------
+    step_size
+        `α > 0`, default 0.2 units. Raising it proposes more flips and lowers the acceptance rate.
+
+    Notes
+    -----
+    Law: `π` exactly. Cost: one evaluation, accepted or not.
+    """
+    α = _positive("dmala", "step_size", step_size, ADJUSTED_STEP)
+    return recipe("dmala", ProposeAndDecide(DiscreteLangevin(α), Metropolis()))
+
+
+def edula(
+    step_size: float | None = None,
+    center_step_size: float | None = None,
+    coupling_variance: float | None = None,
+    *,
+    coupling_form: CouplingForm = "linear",
+    center_start: CenterStart = "position",
+) -> Recipe:
+    """Entropic `dula` (paper, Algorithm 1 without the decision): position and center move together.
+
+    Parameters
+    ----------
+    step_size
+        `α > 0`, as in `dula`.
+    center_step_size
+        `0 < α_a < 4η`, default `η/10`. Raising it makes the center follow the position faster, with
+        more bias.
+    coupling_variance
+        `η > 0`, the variance of the center given the position, default 1 unit. Raising it loosens the
+        coupling.
+    coupling_form
+        `"linear"`: the coupling enters the logits linearised, as in the paper; `"exact"`: as the exact
+        difference, which is `"linear"` at `1/α + 1/(2η)` in place of `1/α`.
+    center_start
+        `"position"` (paper) or `"conditional"`, a draw from `N(position, η I)`.
+
+    Notes
+    -----
+    Law: biased. For quadratic log-densities the law of the position is that of `dula` at a larger
+    step, `1/α_eff = 1/α − 1/(4η − α_a)`; the coupling adds no preference for flat modes beyond that.
+    Cost: one evaluation.
+    """
+    return _joint(
+        "edula",
+        step_size,
+        center_step_size,
+        coupling_variance,
+        coupling_form,
+        center_start,
+        Unadjusted(),
+    )
+
+
+def edmala(
+    step_size: float | None = None,
+    center_step_size: float | None = None,
+    coupling_variance: float | None = None,
+    *,
+    coupling_form: CouplingForm = "linear",
+    center_start: CenterStart = "position",
+) -> Recipe:
+    """Metropolis-adjusted `edula` (paper, Algorithm 1): one decision for position and center.
+
+    Parameters
+    ----------
+    step_size, center_step_size, coupling_variance, coupling_form, center_start
+        As in `edula`; here `center_step_size` has no upper limit, only a falling acceptance rate.
+
+    Notes
+    -----
+    Law: the joint `exp{U(θ) − |θ − a|²/(2η)}` exactly, so the position has law `π` for every `η`: at
+    stationarity there is no preference for flat modes. The one decision covers `2d` coordinates and its
+    acceptance falls with dimension; `edmala_glu` scales better. Cost: one evaluation.
+    """
+    return _joint(
+        "edmala",
+        step_size,
+        center_step_size,
+        coupling_variance,
+        coupling_form,
+        center_start,
+        Metropolis(),
+    )
+
+
+def edula_glu(
+    step_size: float | None = None,
+    coupling_variance: float | None = None,
+    *,
+    coupling_form: CouplingForm = "linear",
+    center_start: CenterStart = "position",
+) -> Recipe:
+    """Gibbs-like `edula`: draw the center afresh from `N(θ, η I)`, then one `dula` step given it.
+
+    Parameters
+    ----------
+    step_size, coupling_variance, coupling_form, center_start
+        As in `edula`.
+
+    Notes
+    -----
+    Law: biased; it is `dula` whose flip logits carry noise of variance `1/(4η)` per unit of squared
+    jump. Cost: one evaluation per full sweep (center and position).
+    """
+    return _alternate(
+        "edula_glu", step_size, coupling_variance, 0.0, coupling_form, center_start, Unadjusted()
+    )
+
+
+def edmala_glu(
+    step_size: float | None = None,
+    coupling_variance: float | None = None,
+    *,
+    coupling_form: CouplingForm = "linear",
+    center_start: CenterStart = "position",
+) -> Recipe:
+    """Metropolis-adjusted `edula_glu`: the decision is on the position alone.
+
+    Parameters
+    ----------
+    step_size, coupling_variance, coupling_form, center_start
+        As in `edula`.
+
+    Notes
+    -----
+    Law: the joint exactly, the position has law `π` for every `η`. Cost: one evaluation per full sweep.
+    """
+    return _alternate(
+        "edmala_glu", step_size, coupling_variance, 0.0, coupling_form, center_start, Metropolis()
+    )
+
+
+def edmala_ou(
+    step_size: float | None = None,
+    coupling_variance: float | None = None,
+    persistence: float = 0.9,
+    *,
+    coupling_form: CouplingForm = "linear",
+    center_start: CenterStart = "position",
+) -> Recipe:
+    """`edmala_glu` whose center keeps part of its deviation: `θ + ρ(a − θ) + √(η(1 − ρ²)) ξ`.
+
+    Parameters
+    ----------
+    step_size, coupling_variance, coupling_form, center_start
+        As in `edula`.
+    persistence
+        `0 ≤ ρ < 1`. 0 is `edmala_glu`; `1 − α_a/(2η)` has the drift of `edmala` without its bias.
+
+    Notes
+    -----
+    Law: the joint exactly, the position has law `π` for every `η` and `ρ`. Cost: one evaluation.
+    """
+    ρ = _number("edmala_ou", "persistence", persistence)
+    if is_concrete(ρ) and not 0 <= ρ < 1:
+        raise RecipeError(
+            f"`edmala_ou(persistence=...)` must be in [0, 1); got {persistence!r}. 0 draws the center "
+            "afresh, values near 1 let it drift slowly."
+        )
+    return _alternate(
+        "edmala_ou", step_size, coupling_variance, ρ, coupling_form, center_start, Metropolis()
+    )
+
+
+def gwg(num_flips: int = 1) -> Recipe:
+    """Gibbs with gradients: change a few sites, picked with weight `exp(½ gradient · jump)`.
+
+    Parameters
+    ----------
+    num_flips
+        Number of distinct sites changed per proposal (GWG-X).
+
+    Notes
+    -----
+    Law: `π` exactly. Every proposal changes exactly `num_flips` sites, so with an even number on
+    two-level sites only states of one parity are ever visited: use an odd one. Cost: one evaluation.
+    """
+    picks = GibbsWithGradients(_count("gwg", "num_flips", num_flips))
+    return recipe("gwg", ProposeAndDecide(picks, Metropolis()))
+
+
+def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
+    """Gibbs sampling: resample single sites from their exact conditionals (Gibbs-X).
+
+    Parameters
+    ----------
+    num_updates
+        Number of sites resampled one after another in a step.
+    scan
+        `"random"`: each site drawn uniformly, with replacement; `"systematic"`: in order.
+
+    Notes
+    -----
+    Law: `π` exactly. Cost per site: the target's incremental form or difference table if it has one,
+    else one log-density per level.
+    """
+    updates = _count("gibbs", "num_updates", num_updates)
+    scan = _choice("gibbs", "scan", scan, Scan)
+    return recipe("gibbs", BlockConditional(block_size=1, num_updates=updates, scan=scan))
+
+
+def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
+    """Block Gibbs: resample a block of sites jointly over all its levels (BG-X).
+
+    Parameters
+    ----------
+    block_size
+        Number of sites in a block. Cost grows as `levels ** block_size`.
+    scan
+        `"random"`: a uniform subset each step; `"systematic"`: consecutive sites, wrapping around.
+
+    Notes
+    -----
+    Law: `π` exactly. Cost: one log-density per joint level, or incremental.
+    """
+    size = _count("block_gibbs", "block_size", block_size)
+    scan = _choice("block_gibbs", "scan", scan, Scan)
+    return recipe("block_gibbs", BlockConditional(block_size=size, scan=scan))
+
+
+def hamming_ball(block_size: int = 10, radius: int = 1, *, scan: Scan = "random") -> Recipe:
+    """Hamming-ball sampler: resample a block within a ball about a uniform point near it (HB-X-Y).
+
+    Parameters
+    ----------
+    block_size
+        Number of sites in a block.
+    radius
+        How many sites of the block may differ from the intermediate point, at most `block_size`.
+    scan
+        As in `block_gibbs`.
+
+    Notes
+    -----
+    Law: `π` exactly. Cost: one log-density per point of the ball, or incremental.
+    """
+    size = _count("hamming_ball", "block_size", block_size)
+    radius = _count("hamming_ball", "radius", radius)
+    if radius > size:
+        raise RecipeError(
+            f"`hamming_ball(block_size={size}, radius={radius})`: the radius counts changed sites of the "
+            f"block, so it is at most {size}. `block_gibbs({size})` resamples the whole block."
+        )
+    scan = _choice("hamming_ball", "scan", scan, Scan)
+    return recipe("hamming_ball", BlockConditional(block_size=size, radius=radius, scan=scan))
+
+
+# Every recipe with its defaults, in the order of the table in the README.
+ALL_RECIPES: dict[str, Callable[..., Recipe]] = {
+    make.__name__: make
+    for make in (
+        dula,
+        dmala,
+        edula,
+        edmala,
+        edula_glu,
+        edmala_glu,
+        edmala_ou,
+        gwg,
+        gibbs,
+        block_gibbs,
+        hamming_ball,
+    )
+}
+
+
+def _joint(
+    name: str,
+    step_size: float | None,
+    center_step_size: float | None,
+    coupling_variance: float | None,
+    form: str,
+    center_start: str,
+    accept: Accept,
+) -> Recipe:
+    coupling = _star(name, coupling_variance)
+    follow = _scaled(coupling.coupling_variance, CENTER_STEP_PER_VARIANCE)
+    center = CenterLangevin(_positive(name, "center_step_size", center_step_size, follow))
+    return recipe(
+        name,
+        ProposeAndDecide(Together(_langevin(name, step_size, form, accept), center), accept),
+        coupling=coupling,
+        center_start=_choice(name, "center_start", center_start, CenterStart),
+    )
+
+
+def _alternate(
+    name: str,
+    step_size: float | None,
+    coupling_variance: float | None,
+    persistence: float,
+    form: str,
+    center_start: str,
+    accept: Accept,
+) -> Recipe:
+    return recipe(
+        name,
+        Draw(CenterRefresh(persistence)),
+        ProposeAndDecide(_langevin(name, step_size, form, accept), accept),
+        coupling=_star(name, coupling_variance),
+        center_start=_choice(name, "center_start", center_start, CenterStart),
+    )
+
+
+def _star(name: str, coupling_variance: float | None) -> StarCoupling:
+    return StarCoupling(_positive(name, "coupling_variance", coupling_variance, COUPLING_VARIANCE))
+
+
+def _langevin(name: str, step_size: float | None, form: str, accept: Accept) -> DiscreteLangevin:
+    default = UNADJUSTED_STEP if isinstance(accept, Unadjusted) else ADJUSTED_STEP
+    exact = _choice(name, "coupling_form", form, CouplingForm) == "exact"
+    return DiscreteLangevin(_positive(name, "step_size", step_size, default), exact)
+
+
+def _scaled(number: Any, factor: float) -> Any:
+    return Relative(factor * number.multiple) if isinstance(number, Relative) else factor * number
+
+
+def _number(name: str, argument: str, value: Any) -> Any:
+    """Pass tracers through, so that recipes can be made inside `jit`; make the rest floats."""
+    if not is_concrete(value):
+        return value
+    array = np.asarray(value)
+    is_real = array.shape == () and array.dtype.kind in "fiu" and np.isfinite(array)
+    if not is_real:
+        raise RecipeError(
+            f"`{name}({argument}=...)` must be a finite number; got {value!r}. Leave it out for the "
+            "default."
+        )
+    return float(array)
+
+
+def _positive(name: str, argument: str, value: Any, default: Any) -> Any:
+    if value is None:
+        return default
+    number = _number(name, argument, value)
+    if is_concrete(number) and number <= 0:
+        raise RecipeError(
+            f"`{name}({argument}=...)` must be a positive number; got {value!r}. Leave it out for the "
+            "default."
+        )
+    return number
+
+
+def _count(name: str, argument: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise RecipeError(
+            f"`{name}({argument}=...)` must be an integer of at least 1; got {value!r}. Leave it out for "
+            "the default."
+        )
+    return int(value)
+
+
+def _choice(name: str, argument: str, value: Any, allowed: Any) -> Any:
+    if value not in allowed.__args__:
+        options = " or ".join(repr(option) for option in allowed.__args__)
+        raise RecipeError(f"`{name}({argument}=...)` must be {options}; got {value!r}.")
+    return value

@@ -1,0 +1,73 @@
+"""Every adjusted recipe leaves its law invariant, exactly, on every domain."""
+
+import numpy as np
+import pytest
+
+import steppe
+from exact_targets import DOMAINS, STEEPNESS, center_for, target_named
+from steppe.diagnostics.exact import stationary_law, target_law, transition_matrix
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+TOLERANCE = 1e-12
+
+REVERSIBLE = {
+    "dmala": steppe.dmala(0.6),
+    "dmala, small step": steppe.dmala(0.05),
+    "dmala, large step": steppe.dmala(20.0),
+    "gwg-1": steppe.gwg(),
+    "gwg-2": steppe.gwg(2),
+    "gwg-3": steppe.gwg(3),
+    "gibbs-1": steppe.gibbs(),
+    "gibbs-2": steppe.gibbs(2),
+    "block gibbs-1": steppe.block_gibbs(1),
+    "block gibbs-2": steppe.block_gibbs(2),
+    "block gibbs-3": steppe.block_gibbs(3),
+    "hamming ball-3-1": steppe.hamming_ball(3, 1),
+    "hamming ball-3-2": steppe.hamming_ball(3, 2),
+    "hamming ball-2-1": steppe.hamming_ball(2, 1),
+}
+
+COUPLED = {
+    "edmala_glu": steppe.edmala_glu(0.6, 0.5),
+    "edmala_glu, tight": steppe.edmala_glu(0.3, 0.05),
+    "edmala_glu, exact coupling": steppe.edmala_glu(0.6, 0.5, coupling_form="exact"),
+    "edmala_ou": steppe.edmala_ou(0.6, 0.5, 0.7),
+}
+
+
+def assert_reversible(matrix: np.ndarray, law: np.ndarray) -> None:
+    flow = law[:, None] * matrix
+    assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
+    assert matrix.min() >= -TOLERANCE
+    assert np.abs(law @ matrix - law).max() <= TOLERANCE
+    assert np.abs(flow - flow.T).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("steepness", STEEPNESS)
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("name", REVERSIBLE)
+def test_uncoupled_recipe_satisfies_detailed_balance(name, domain, steepness):
+    target = target_named(domain, steepness)
+    assert_reversible(transition_matrix(REVERSIBLE[name], target), target_law(target))
+
+
+@pytest.mark.parametrize("steepness", STEEPNESS)
+@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("name", COUPLED)
+def test_position_block_satisfies_detailed_balance_given_the_center(name, domain, steepness):
+    target, recipe = target_named(domain, steepness), COUPLED[name]
+    center = center_for(target.domain)
+    squared = np.asarray((target.domain.enumerate() - center) ** 2).reshape(target.domain.num_states, -1)
+    log_law = np.log(target_law(target)) - squared.sum(1) / (2 * recipe.numbers["coupling_variance"])
+    law = np.exp(log_law - log_law.max())
+    assert_reversible(transition_matrix(recipe, target, center=center), law / law.sum())
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_unadjusted_langevin_is_biased_and_its_bias_is_enumerated(domain):
+    target = target_named(domain, "smooth")
+    matrix = transition_matrix(steppe.dula(0.6), target)
+    law = stationary_law(matrix)
+    assert np.abs(law @ matrix - law).max() <= TOLERANCE
+    assert np.abs(law - target_law(target)).max() > 1e-4

@@ -1,0 +1,41 @@
+"""Small targets on every domain, smooth and steep, on which exact tests are made."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+
+import steppe
+
+DOMAINS = {
+    "binary": steppe.Binary(4),
+    "spin": steppe.Spin(4),
+    "ordinal": steppe.Ordinal(3, [-1.0, 0.1, 0.8]),
+    "categorical": steppe.Categorical(3, 3),
+    "ragged": steppe.Categorical(3, [2, 3, 4]),
+}
+STEEPNESS = {"smooth": 1.0, "steep": 12.0}
+
+
+def polynomial_target(domain: steppe.Domain, scale: float, seed: int = 5) -> steppe.Target:
+    """A cubic log-density: neither quadratic nor multilinear, so that no identity helps by accident."""
+    rng = np.random.default_rng(seed)
+    size = int(np.prod(domain.shape))
+    linear = scale * rng.normal(size=size) / np.sqrt(size)
+    quadratic = scale * rng.normal(size=(size, size)) / size
+    cubic = np.cbrt(scale) * rng.normal(size=size) / np.sqrt(size)
+    return steppe.Target(Partial(cubic_log_density, linear, quadratic, cubic), domain)
+
+
+def cubic_log_density(linear, quadratic, cubic, position):
+    x = position.ravel()
+    return linear @ x + x @ quadratic @ x + (cubic @ x) ** 3
+
+
+def target_named(domain_name: str, steepness: str) -> steppe.Target:
+    return polynomial_target(DOMAINS[domain_name], STEEPNESS[steepness])
+
+
+def center_for(domain: steppe.Domain, seed: int = 0) -> jnp.ndarray:
+    """A center off every position."""
+    mask = domain.level_mask if len(domain.shape) == 2 else 1.0
+    return jnp.asarray(np.random.default_rng(seed).normal(0.4, 0.7, domain.shape) * mask)

@@ -1,0 +1,85 @@
+"""A table of probabilities over bits, extended multilinearly so that it has a gradient."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+from jax.typing import ArrayLike
+
+from steppe.domain import Binary
+from steppe.errors import TargetError
+from steppe.target import Target
+
+MAX_BITS = 20
+
+# Probabilities of 0000, 0001, …, 1111 as the authors' code has them; the paper prints five decimals.
+PAPER_PROBABILITIES = (
+    0.07688966, 0.04725621, 0.125, 0.01667631, 0.08688745, 0.07688966, 0.07688966, 0.16756987,
+    0.04725621, 0.05825, 0.01667631, 0.04725621, 0.07688966, 0.04725621, 0.019004, 0.01335262,
+)  # fmt: skip
+
+
+class Modes(NamedTuple):
+    """States a table target is known for, as tuples of bits."""
+
+    flat: tuple[tuple[int, ...], ...]
+    sharp: tuple[tuple[int, ...], ...]
+
+
+PAPER_MODES = Modes(flat=((0, 1, 0, 0), (1, 0, 0, 1)), sharp=((0, 0, 1, 0), (0, 1, 1, 1)))
+
+
+def bernoulli_table(probabilities: ArrayLike) -> Target:
+    """Target with a given probability for every state of `d ≤ 20` bits.
+
+    `U` is the multilinear interpolation of the log-probabilities, so that `gradient · flip` is the exact
+    difference of a flip.
+
+    Parameters
+    ----------
+    probabilities
+        `2**d` positive numbers in lexicographic order, first bit slowest. They need not sum to one.
+    """
+    table = np.asarray(probabilities, float)
+    num_bits = int(table.size).bit_length() - 1
+    if table.ndim != 1 or table.size != 2**num_bits or not 1 <= num_bits <= MAX_BITS:
+        raise TargetError(
+            f"`probabilities` must be a list of 2**d numbers, d from 1 to {MAX_BITS}; got shape {table.shape}."
+        )
+    if not (np.isfinite(table).all() and (table > 0).all()):
+        worst = int(np.argmin(np.where(np.isfinite(table), table, -np.inf)))
+        raise TargetError(
+            f"`probabilities` must be positive and finite; got {table[worst]} at index {worst}. Leave out "
+            "impossible states by a constraint (`Target(..., is_valid=...)`)."
+        )
+    log_table = np.log(table).reshape((2,) * num_bits).astype(jnp.result_type(float))
+    return Target(
+        Partial(_interpolate, log_table),
+        Binary(num_bits),
+        value_and_grad=Partial(_interpolate_with_gradient, log_table),
+        differences=Partial(_differences, log_table),
+    )
+
+
+def paper_bernoulli() -> Target:
+    """Four bits, two flat and two sharp modes (`PAPER_MODES`): the paper's first experiment."""
+    return bernoulli_table(PAPER_PROBABILITIES)
+
+
+def _interpolate(log_table: Array, position: Array) -> Array:
+    for bit in position:  # contracts the first axis each time: 2**d + 2**(d-1) + … operations
+        log_table = (1 - bit) * log_table[0] + bit * log_table[1]
+    return log_table
+
+
+def _interpolate_with_gradient(log_table: Array, position: Array) -> tuple[Array, Array]:
+    return jax.value_and_grad(_interpolate, argnums=1)(log_table, position)
+
+
+def _differences(log_table: Array, position: Array) -> Array:
+    """At a corner the gradient is the exact difference between the two ends of each axis."""
+    slopes = jax.grad(_interpolate, argnums=1)(log_table, position)
+    return slopes[:, None] * (jnp.arange(2) - position[:, None])

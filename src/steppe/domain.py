@@ -332,7 +332,7 @@ def _positive_count(name: str, value: Any) -> int:
 
 def _levels(levels: int | Sequence[float]) -> tuple[float, ...]:
     try:
-        values = np.asarray(range(levels) if isinstance(levels, int) else list(levels), dtype=float)
+        values = np.asarray(range(int(levels)) if np.ndim(levels) == 0 else list(levels), dtype=float)
     except (TypeError, ValueError):
         values = np.empty((0, 0))
     in_use = values.astype(jnp.result_type(float))  # levels must stay apart in this precision

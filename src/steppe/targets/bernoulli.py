@@ -1,5 +1,6 @@
 """A table of probabilities over bits, extended multilinearly so that it has a gradient."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -7,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.tree_util import Partial
-from jax.typing import ArrayLike
 
 from steppe.domain import Binary
 from steppe.errors import TargetError
@@ -32,7 +32,7 @@ class Modes(NamedTuple):
 PAPER_MODES = Modes(flat=((0, 1, 0, 0), (1, 0, 0, 1)), sharp=((0, 0, 1, 0), (0, 1, 1, 1)))
 
 
-def bernoulli_table(probabilities: ArrayLike) -> Target:
+def bernoulli_table(probabilities: Sequence[float]) -> Target:
     """Target with a given probability for every state of `d ≤ 20` bits.
 
     `U` is the multilinear interpolation of the log-probabilities, so that `gradient · flip` is the exact
@@ -47,7 +47,8 @@ def bernoulli_table(probabilities: ArrayLike) -> Target:
     num_bits = int(table.size).bit_length() - 1
     if table.ndim != 1 or table.size != 2**num_bits or not 1 <= num_bits <= MAX_BITS:
         raise TargetError(
-            f"`probabilities` must be a list of 2**d numbers, d from 1 to {MAX_BITS}; got shape {table.shape}."
+            f"`probabilities` must be a list of 2**d numbers, d from 1 to {MAX_BITS}; got an array of "
+            f"shape {table.shape}."
         )
     if not (np.isfinite(table).all() and (table > 0).all()):
         worst = int(np.argmin(np.where(np.isfinite(table), table, -np.inf)))

@@ -331,8 +331,9 @@ def _positive_count(name: str, value: Any) -> int:
 
 
 def _levels(levels: int | Sequence[float]) -> tuple[float, ...]:
+    sequence = np.arange(levels) if isinstance(levels, int | np.integer) else levels
     try:
-        values = np.asarray(range(int(levels)) if np.ndim(levels) == 0 else list(levels), dtype=float)
+        values = np.asarray(list(sequence), dtype=float)
     except (TypeError, ValueError):
         values = np.empty((0, 0))
     in_use = values.astype(jnp.result_type(float))  # levels must stay apart in this precision

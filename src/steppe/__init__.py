@@ -16,6 +16,8 @@ from steppe.samplers import (
     gibbs,
     gwg,
     hamming_ball,
+    robust_ensemble,
+    roughness_tilted,
 )
 
 __all__ = [
@@ -40,4 +42,6 @@ __all__ = [
     "gibbs",
     "gwg",
     "hamming_ball",
+    "robust_ensemble",
+    "roughness_tilted",
 ]

@@ -48,7 +48,7 @@ def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = 
     sampler = recipe.build(target, audit=False)
     block = next(block for block in sampler.blocks if "position" in block.moves)
     if isinstance(block, BlockConditional):
-        single = _conditional_matrix(block, target)
+        single = _conditional_matrix(block, sampler.landscape)
         return np.linalg.matrix_power(np.asarray(single), block.num_updates)
     assert isinstance(block, ProposeAndDecide | Draw)
     if isinstance(block.proposal, Together):
@@ -117,9 +117,9 @@ def _proposal_matrix(block: ProposeAndDecide, landscape: Landscape, center: Arra
 
 
 @jax.jit
-def _conditional_matrix(block: BlockConditional, target: Target) -> Array:
+def _conditional_matrix(block: BlockConditional, landscape: Landscape) -> Array:
     """Average over all blocks of sites of the exact conditional move."""
-    domain = target.domain
+    target, domain = landscape.target, landscape.domain
     positions = domain.enumerate()
 
     def row(position: Array, sites: Array) -> Array:
@@ -130,7 +130,9 @@ def _conditional_matrix(block: BlockConditional, target: Target) -> Array:
         def about(base: Array) -> Array:
             levels, values, _ = block.candidates(target, state, sites, base)
             ends = jax.vmap(domain.replace_sites, (None, None, 0))(position, sites, levels)
-            return jnp.zeros(len(positions)).at[domain.index(ends)].add(jax.nn.softmax(values))
+            return jnp.zeros(len(positions)).at[domain.index(ends)].add(
+                jax.nn.softmax(landscape.inverse_temperature * values)
+            )
 
         return jnp.where(exists[:, None], jax.vmap(about)(bases), 0).sum(0) / exists.sum()
 

@@ -40,7 +40,7 @@ class Metropolis:
         backward = proposal.distribution(landscape, new)
         gained = [landscape.coupling_terms(new), *backward.terms(proposal.reverse(old, value))]
         paid = [landscape.coupling_terms(old), *forward.terms(value)]
-        return (new.log_density - old.log_density) + difference_of_sums(gained, paid)
+        return landscape.gain(new, old) + difference_of_sums(gained, paid)
 
 
 Accept = Unadjusted | Metropolis

@@ -7,6 +7,8 @@ itself uniform in the ball about the current levels (Hamming ball). No gradient 
 """
 
 from functools import cache
+from itertools import combinations
+from math import comb
 from typing import Any
 
 import jax
@@ -55,7 +57,7 @@ class BlockConditional:
             current, num_nonfinite = carry
             key_sites, key_draw = jax.random.split(jax.random.fold_in(keys.position, index))
             sites, current = self._next_sites(key_sites, landscape, current)
-            current, nonfinite = self._resample(key_draw, landscape.target, current, sites)
+            current, nonfinite = self._resample(key_draw, landscape, current, sites)
             return current, num_nonfinite + nonfinite
 
         start = (state, jnp.zeros((), jnp.int32))
@@ -108,12 +110,16 @@ class BlockConditional:
         sites = (state.scan + jnp.arange(self.block_size)) % num_sites
         return sites, state._replace(scan=(state.scan + self.block_size) % num_sites)
 
-    def _resample(self, key: Array, target: Target, state: State, sites: Array) -> tuple[State, Array]:
+    def _resample(
+        self, key: Array, landscape: Landscape, state: State, sites: Array
+    ) -> tuple[State, Array]:
+        target = landscape.target
         key_base, key_draw = jax.random.split(key)
         bases, exists = self.bases(target, state, sites)
         base = bases[noise.categorical(key_base, jnp.where(exists, 0.0, -jnp.inf))]
         levels, values, num_broken = self.candidates(target, state, sites, base)
-        chosen = noise.categorical(key_draw, values - jnp.max(values))
+        weights = landscape.inverse_temperature * (values - jnp.max(values))
+        chosen = noise.categorical(key_draw, weights)
         position, memory = _walk(target, state.position, state.cache, sites, levels[chosen])
         new = state._replace(position=position, log_density=values[chosen], cache=memory)
         return new, num_broken
@@ -172,8 +178,19 @@ def random_subset(key: Array, num_sites: int, size: int) -> Array:
 @cache
 def _ball(block_size: int, num_levels: int, radius: int) -> np.ndarray:
     """Level shifts of all points within `radius` changed sites of a block; the first is no change."""
-    shifts = np.indices((num_levels,) * block_size, dtype=np.int32).reshape(block_size, -1).T
-    return shifts[np.count_nonzero(shifts, axis=1) <= radius]
+    shifts = [np.zeros((1, block_size), np.int32)]
+    for num_changed in range(1, radius + 1):
+        changes = np.indices((num_levels - 1,) * num_changed).reshape(num_changed, -1).T + 1
+        for sites in combinations(range(block_size), num_changed):
+            block = np.zeros((len(changes), block_size), np.int32)
+            block[:, sites] = changes
+            shifts.append(block)
+    return np.concatenate(shifts)
+
+
+def ball_size(block_size: int, num_levels: int, radius: int) -> int:
+    """Return the number of points `_ball` would list, without listing them."""
+    return sum(comb(block_size, k) * (num_levels - 1) ** k for k in range(radius + 1))
 
 
 def _walk(target: Target, position: Array, memory: Any, sites: Array, levels: Array) -> tuple[Array, Any]:

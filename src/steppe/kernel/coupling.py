@@ -7,7 +7,7 @@ leaves `π(θ) ∝ exp U(θ)` for every `η`; integrating `θ` out leaves the lo
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.pytree import piece
+from steppe.pytree import piece, static
 
 
 @piece
@@ -15,6 +15,7 @@ class NoCoupling:
     """The null coupling: no center, no pull."""
 
     has_center = False
+    replicas = None
 
     def pull(self, position: Array, center: Array | None) -> Array:
         """Gradient of the coupling with respect to the position: zero."""
@@ -24,25 +25,47 @@ class NoCoupling:
         """Log-density of the coupling, term by term: zero."""
         return jnp.zeros((), position.dtype)
 
+    def anchor(self, position: Array) -> Array:
+        """Return what a center would be tied to."""
+        return position
+
+    @property
+    def center_variance(self) -> float:
+        """The loosest coupling."""
+        return float("inf")
+
     @property
     def inverse_variance(self) -> float:
-        """`1/η`: zero, the loosest coupling."""
+        """`1/η`: zero."""
         return 0.0
 
 
 @piece
 class StarCoupling:
-    """A center tied to the position: adds `−|θ − a|² / (2η)` to the log-density.
+    """A center tied to the position, or to every replica of it: adds `−Σ_r |θ_r − a|² / (2η)`.
 
     Attributes
     ----------
     coupling_variance
-        `η`, the variance of each center coordinate given the position. Larger is looser.
+        `η`, the variance of each center coordinate given one position. Larger is looser.
+    replicas
+        Number of copies of the position tied to the one center, on a leading axis of the state, or `None`
+        for a single position without that axis.
     """
 
     coupling_variance: Array | float
+    replicas: int | None = static(default=None)
 
     has_center = True
+
+    def anchor(self, position: Array) -> Array:
+        """Mean of the replicas: all the center knows of them."""
+        return position if self.replicas is None else jnp.mean(position, axis=0)
+
+    @property
+    def center_variance(self) -> Array | float:
+        """Variance of a center coordinate given all replicas, `η / R`."""
+        return self.coupling_variance / (self.replicas or 1)
 
     def pull(self, position: Array, center: Array) -> Array:
         """Gradient with respect to the position, `(a − θ) / η`."""

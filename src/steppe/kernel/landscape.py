@@ -1,4 +1,4 @@
-"""The target bent by a coupling: everything a block may ask about it.
+"""The target bent by a coupling, a tilt and a temperature: everything a block may ask about it.
 
 The state caches the user's value and gradient only. Coupling terms are closed forms of position and
 center, so a move of the center never calls the user's function, and a move of the position calls it
@@ -13,16 +13,19 @@ from jax import Array
 from steppe.domain import Domain
 from steppe.kernel.coupling import Coupling
 from steppe.kernel.state import State
+from steppe.kernel.tilt import NoTilt, Tilt
 from steppe.pytree import piece
 from steppe.target import Target
 
 
 @piece
 class Landscape:
-    """`U(θ)` plus the coupling between position and center."""
+    """`β U(θ)`, minus a tilt, plus the coupling between position and center."""
 
     target: Target
     coupling: Coupling
+    tilt: Tilt = NoTilt()
+    inverse_temperature: Array | float = 1.0
 
     @property
     def domain(self) -> Domain:
@@ -32,19 +35,20 @@ class Landscape:
     def at(self, position: Array, center: Array | None) -> State:
         """Evaluate value and gradient at a position: the one model evaluation of a step."""
         value, gradient = self.target.value_and_grad(position)
-        return State(position, center, value, gradient)
+        return State(position, center, value, gradient, self.tilt.remember(self.target, position))
 
     def slope(self, state: State) -> Array:
-        """Gradient of the bent landscape with respect to the position."""
-        return state.gradient + self.coupling.pull(state.position, state.center)
+        """Gradient of `β U` and the coupling, which guides proposals; a tilt is left to the decision."""
+        return self.inverse_temperature * state.gradient + self.coupling.pull(state.position, state.center)
+
+    def gain(self, new: State, old: State) -> Array:
+        """Difference of `β U` minus tilt between two states; differences before products and sums."""
+        rise = self.inverse_temperature * (new.log_density - old.log_density)
+        return rise - self.tilt.rise(self.domain, new, old)
 
     def coupling_terms(self, state: State) -> Array:
         """Coupling log-density at a state, term by term."""
         return self.coupling.terms(state.position, state.center)
-
-    def log_joint(self, state: State) -> Array:
-        """`U(θ) − |θ − a|² / (2η)`."""
-        return state.log_density + jnp.sum(self.coupling_terms(state))
 
 
 def difference_of_sums(first: Any, second: Any) -> Array:

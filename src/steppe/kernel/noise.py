@@ -18,14 +18,21 @@ from jax import Array
 class Keys(NamedTuple):
     """Independent streams of one step, one per role, so that adding a piece never shifts another's."""
 
-    position: Array
     center: Array
+    position: Array
     accept: Array
 
     @classmethod
-    def of_step(cls, key: Array) -> "Keys":
-        """Split the key of a step into the streams of its roles."""
-        return cls(*jax.random.split(key, 3))
+    def of_step(cls, key: Array, replicas: int | None = None) -> "Keys":
+        """Split the key of a step into the streams of its roles.
+
+        With replicas, `position` and `accept` have one key each per replica. Keys of a split do not depend
+        on how many are split off, so one replica has the streams of a plain step.
+        """
+        center, *others = jax.random.split(key, 3 if replicas is None else 1 + 2 * replicas)
+        if replicas is None:
+            return cls(center, *others)
+        return cls(center, jnp.stack(others[0::2]), jnp.stack(others[1::2]))
 
 
 def uniform(key: Array, shape: tuple[int, ...]) -> Array:

@@ -39,7 +39,7 @@ class Gaussian(NamedTuple):
         return array * self.domain.level_mask.astype(np.float32)
 
 
-class _CenterMove:
+class CenterMove:
     """What all moves of the center alone share."""
 
     moves = ("center",)
@@ -54,7 +54,7 @@ class _CenterMove:
 
 
 @piece
-class CenterLangevin(_CenterMove):
+class CenterLangevin(CenterMove):
     """The paper's center step: `a + (α_a/2)(θ − a)/η + √α_a ξ`, drift at the old position.
 
     Notation: paper Algorithm 1. Not exact: alone, its variance about a fixed position is
@@ -72,12 +72,14 @@ class CenterLangevin(_CenterMove):
 
     def distribution(self, landscape: Landscape, state: State) -> Gaussian:
         """Gaussian step along the pull of the position."""
-        drift = -0.5 * self.center_step_size * landscape.coupling.pull(state.position, state.center)
-        return Gaussian(landscape.domain, state.center + drift, self.center_step_size)
+        coupling = landscape.coupling
+        pull = (coupling.anchor(state.position) - state.center) / coupling.center_variance
+        mean = state.center + 0.5 * self.center_step_size * pull
+        return Gaussian(landscape.domain, mean, self.center_step_size)
 
 
 @piece
-class CenterRefresh(_CenterMove):
+class CenterRefresh(CenterMove):
     """Ornstein–Uhlenbeck refresh: `θ + ρ(a − θ) + √(η(1 − ρ²)) ξ`, exact for `N(θ, η I)`.
 
     Attributes
@@ -92,9 +94,10 @@ class CenterRefresh(_CenterMove):
 
     def distribution(self, landscape: Landscape, state: State) -> Gaussian:
         """Gaussian that keeps the conditional law of the center."""
-        kept = self.persistence * (state.center - state.position)
-        variance = (1 - self.persistence**2) / landscape.coupling.inverse_variance
-        return Gaussian(landscape.domain, state.position + kept, variance)
+        anchor = landscape.coupling.anchor(state.position)
+        kept = self.persistence * (state.center - anchor)
+        variance = (1 - self.persistence**2) * landscape.coupling.center_variance
+        return Gaussian(landscape.domain, anchor + kept, variance)
 
 
 def check_center_is_stable(name: str, center_step_size: Any, coupling_variance: Any) -> None:

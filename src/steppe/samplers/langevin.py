@@ -1,32 +1,23 @@
-"""The samplers by name, each one expression, so that each reads as a difference from the one above.
+"""Langevin samplers: the paper's six and their Ornstein–Uhlenbeck relative.
 
-Symbols of the paper and the arguments they are here: α `step_size`, α_a `center_step_size`, η
-`coupling_variance`, ρ `persistence`. Step sizes and variances are squared lengths in the embedding; the
-defaults are in units of the shortest squared move of the domain (1 for bits, 4 for spins, 2 for one-hot
-sites). A step is one full sweep of all blocks. "Evaluations" are calls of the user's value and gradient
-(or log-density, for samplers without gradient) per step and chain.
+Each is one expression, so that each reads as a difference from the one above it.
 """
 
-from collections.abc import Callable
 from typing import Any, Literal
 
-import numpy as np
-
+from steppe.arguments import choice, number, positive
 from steppe.errors import RecipeError
 from steppe.kernel.accept import Accept, Metropolis, Unadjusted
 from steppe.kernel.block import Draw, ProposeAndDecide
 from steppe.kernel.compose import Recipe, recipe
-from steppe.kernel.conditional import BlockConditional
 from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.proposal.center import CenterLangevin, CenterRefresh
 from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
-from steppe.kernel.proposal.gibbs_with_gradients import GibbsWithGradients
 from steppe.kernel.proposal.together import Together
 from steppe.pytree import Relative, is_concrete
 
 CenterStart = Literal["position", "conditional"]
 CouplingForm = Literal["linear", "exact"]
-Scan = Literal["random", "systematic"]
 
 UNADJUSTED_STEP = Relative(0.1)
 ADJUSTED_STEP = Relative(0.2)
@@ -47,7 +38,7 @@ def dula(step_size: float | None = None) -> Recipe:
     Law: biased. The bias grows with `α`, and for a log-density that is neither quadratic nor linear in
     each site it does not vanish even as `α → 0`. Cost: one evaluation.
     """
-    α = _positive("dula", "step_size", step_size, UNADJUSTED_STEP)
+    α = positive("dula", "step_size", step_size, UNADJUSTED_STEP)
     return recipe("dula", ProposeAndDecide(DiscreteLangevin(α), Unadjusted()))
 
 
@@ -63,7 +54,7 @@ def dmala(step_size: float | None = None) -> Recipe:
     -----
     Law: `π` exactly. Cost: one evaluation, accepted or not.
     """
-    α = _positive("dmala", "step_size", step_size, ADJUSTED_STEP)
+    α = positive("dmala", "step_size", step_size, ADJUSTED_STEP)
     return recipe("dmala", ProposeAndDecide(DiscreteLangevin(α), Metropolis()))
 
 
@@ -210,7 +201,7 @@ def edmala_ou(
     -----
     Law: the joint exactly, the position has law `π` for every `η` and `ρ`. Cost: one evaluation.
     """
-    ρ = _number("edmala_ou", "persistence", persistence)
+    ρ = number("edmala_ou", "persistence", persistence)
     if is_concrete(ρ) and not 0 <= ρ < 1:
         raise RecipeError(
             f"`edmala_ou(persistence=...)` must be in [0, 1); got {persistence!r}. 0 draws the center "
@@ -219,108 +210,6 @@ def edmala_ou(
     return _alternate(
         "edmala_ou", step_size, coupling_variance, ρ, coupling_form, center_start, Metropolis()
     )
-
-
-def gwg(num_flips: int = 1) -> Recipe:
-    """Gibbs with gradients: change a few sites, picked with weight `exp(½ gradient · jump)`.
-
-    Parameters
-    ----------
-    num_flips
-        Number of distinct sites changed per proposal (GWG-X).
-
-    Notes
-    -----
-    Law: `π` exactly. Every proposal changes exactly `num_flips` sites, so with an even number on
-    two-level sites only states of one parity are ever visited: use an odd one. Cost: one evaluation.
-    """
-    picks = GibbsWithGradients(_count("gwg", "num_flips", num_flips))
-    return recipe("gwg", ProposeAndDecide(picks, Metropolis()))
-
-
-def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
-    """Gibbs sampling: resample single sites from their exact conditionals (Gibbs-X).
-
-    Parameters
-    ----------
-    num_updates
-        Number of sites resampled one after another in a step.
-    scan
-        `"random"`: each site drawn uniformly, with replacement; `"systematic"`: in order.
-
-    Notes
-    -----
-    Law: `π` exactly. Cost per site: the target's incremental form or difference table if it has one,
-    else one log-density per level.
-    """
-    updates = _count("gibbs", "num_updates", num_updates)
-    scan = _choice("gibbs", "scan", scan, Scan)
-    return recipe("gibbs", BlockConditional(block_size=1, num_updates=updates, scan=scan))
-
-
-def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
-    """Block Gibbs: resample a block of sites jointly over all its levels (BG-X).
-
-    Parameters
-    ----------
-    block_size
-        Number of sites in a block. Cost grows as `levels ** block_size`.
-    scan
-        `"random"`: a uniform subset each step; `"systematic"`: consecutive sites, wrapping around.
-
-    Notes
-    -----
-    Law: `π` exactly. Cost: one log-density per joint level, or incremental.
-    """
-    size = _count("block_gibbs", "block_size", block_size)
-    scan = _choice("block_gibbs", "scan", scan, Scan)
-    return recipe("block_gibbs", BlockConditional(block_size=size, scan=scan))
-
-
-def hamming_ball(block_size: int = 10, radius: int = 1, *, scan: Scan = "random") -> Recipe:
-    """Hamming-ball sampler: resample a block within a ball about a uniform point near it (HB-X-Y).
-
-    Parameters
-    ----------
-    block_size
-        Number of sites in a block.
-    radius
-        How many sites of the block may differ from the intermediate point, at most `block_size`.
-    scan
-        As in `block_gibbs`.
-
-    Notes
-    -----
-    Law: `π` exactly. Cost: one log-density per point of the ball, or incremental.
-    """
-    size = _count("hamming_ball", "block_size", block_size)
-    radius = _count("hamming_ball", "radius", radius)
-    if radius > size:
-        raise RecipeError(
-            f"`hamming_ball(block_size={size}, radius={radius})`: the radius counts changed sites of the "
-            f"block, so it is at most {size}. `block_gibbs({size})` resamples the whole block."
-        )
-    scan = _choice("hamming_ball", "scan", scan, Scan)
-    return recipe("hamming_ball", BlockConditional(block_size=size, radius=radius, scan=scan))
-
-
-# Every recipe with its defaults, in the order of the table in the README.
-ALL_RECIPES: dict[str, Callable[..., Recipe]] = {
-    make.__name__: make
-    for make in (
-        dula,
-        dmala,
-        edula,
-        edmala,
-        edula_glu,
-        edmala_glu,
-        edmala_ou,
-        gwg,
-        gibbs,
-        block_gibbs,
-        hamming_ball,
-    )
-}
 
 
 def _joint(
@@ -334,12 +223,12 @@ def _joint(
 ) -> Recipe:
     coupling = _star(name, coupling_variance)
     follow = _scaled(coupling.coupling_variance, CENTER_STEP_PER_VARIANCE)
-    center = CenterLangevin(_positive(name, "center_step_size", center_step_size, follow))
+    center = CenterLangevin(positive(name, "center_step_size", center_step_size, follow))
     return recipe(
         name,
         ProposeAndDecide(Together(_langevin(name, step_size, form, accept), center), accept),
         coupling=coupling,
-        center_start=_choice(name, "center_start", center_start, CenterStart),
+        center_start=choice(name, "center_start", center_start, CenterStart),
     )
 
 
@@ -357,61 +246,19 @@ def _alternate(
         Draw(CenterRefresh(persistence)),
         ProposeAndDecide(_langevin(name, step_size, form, accept), accept),
         coupling=_star(name, coupling_variance),
-        center_start=_choice(name, "center_start", center_start, CenterStart),
+        center_start=choice(name, "center_start", center_start, CenterStart),
     )
 
 
 def _star(name: str, coupling_variance: float | None) -> StarCoupling:
-    return StarCoupling(_positive(name, "coupling_variance", coupling_variance, COUPLING_VARIANCE))
+    return StarCoupling(positive(name, "coupling_variance", coupling_variance, COUPLING_VARIANCE))
 
 
 def _langevin(name: str, step_size: float | None, form: str, accept: Accept) -> DiscreteLangevin:
     default = UNADJUSTED_STEP if isinstance(accept, Unadjusted) else ADJUSTED_STEP
-    exact = _choice(name, "coupling_form", form, CouplingForm) == "exact"
-    return DiscreteLangevin(_positive(name, "step_size", step_size, default), exact)
+    exact = choice(name, "coupling_form", form, CouplingForm) == "exact"
+    return DiscreteLangevin(positive(name, "step_size", step_size, default), exact)
 
 
 def _scaled(number: Any, factor: float) -> Any:
     return Relative(factor * number.multiple) if isinstance(number, Relative) else factor * number
-
-
-def _number(name: str, argument: str, value: Any) -> Any:
-    """Pass tracers through, so that recipes can be made inside `jit`; make the rest floats."""
-    if not is_concrete(value):
-        return value
-    array = np.asarray(value)
-    is_real = array.shape == () and array.dtype.kind in "fiu" and np.isfinite(array)
-    if not is_real:
-        raise RecipeError(
-            f"`{name}({argument}=...)` must be a finite number; got {value!r}. Leave it out for the "
-            "default."
-        )
-    return float(array)
-
-
-def _positive(name: str, argument: str, value: Any, default: Any) -> Any:
-    if value is None:
-        return default
-    number = _number(name, argument, value)
-    if is_concrete(number) and number <= 0:
-        raise RecipeError(
-            f"`{name}({argument}=...)` must be a positive number; got {value!r}. Leave it out for the "
-            "default."
-        )
-    return number
-
-
-def _count(name: str, argument: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise RecipeError(
-            f"`{name}({argument}=...)` must be an integer of at least 1; got {value!r}. Leave it out for "
-            "the default."
-        )
-    return int(value)
-
-
-def _choice(name: str, argument: str, value: Any, allowed: Any) -> Any:
-    if value not in allowed.__args__:
-        options = " or ".join(repr(option) for option in allowed.__args__)
-        raise RecipeError(f"`{name}({argument}=...)` must be {options}; got {value!r}.")
-    return value

@@ -1,0 +1,110 @@
+"""A recipe bound to a target: where a chain starts and how it steps."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.errors import StartError
+from steppe.kernel.landscape import Landscape
+from steppe.kernel.noise import Keys
+from steppe.kernel.proposal.center import CenterRefresh
+from steppe.kernel.replicas import LatticeCenter, WeightedCenter
+from steppe.kernel.start import check_start
+from steppe.kernel.state import Info, State
+from steppe.pytree import is_concrete, piece, static
+from steppe.target import Target
+
+
+@piece
+class Sampler:
+    """A recipe built for a target: `init(position)` and `step(key, state)`.
+
+    It has the two methods of BlackJAX's `SamplingAlgorithm`, unpacks as `init, step = sampler`, and is
+    a pytree whose leaves are the numbers of the recipe and the arrays of the target.
+    """
+
+    landscape: Landscape
+    blocks: tuple[Any, ...]
+    center_start: str = static(default="position")
+    replicas: int | None = static(default=None)
+
+    @property
+    def target(self) -> Target:
+        """What is sampled."""
+        return self.landscape.target
+
+    def init(self, position: Array, key: Array | None = None) -> State:
+        """Evaluate a starting position.
+
+        Parameters
+        ----------
+        position
+            One position of the domain, or for an ensemble one per replica; a single one is then copied.
+            Checked, unless it is being traced.
+        key
+            Needed only when the center is drawn at the start.
+        """
+        copies = self._replicated(position)
+        if is_concrete((position, self.target)):
+            check_start(self.target, copies, batched=self.replicas is not None)
+        copies = jnp.asarray(copies, jnp.result_type(float))
+        center = self._start_center(copies, key)
+        evaluate = self._evaluate if self.replicas is None else jax.vmap(self._evaluate)
+        cache = self._start_cache(copies, center)
+        return State(copies, center, *evaluate(copies), cache, self._start_scan())
+
+    def step(self, key: Array, state: State) -> tuple[State, Info]:
+        """One full sweep over all blocks."""
+        keys = Keys.of_step(key, self.replicas)
+        info = None
+        for block in self.blocks:
+            state, block_info = block.step(self.landscape, keys, state)
+            info = block_info or info
+        assert info is not None  # `Recipe` admits exactly one block that moves the position
+        return state, info
+
+    def __iter__(self) -> Iterator[Callable[..., Any]]:
+        return iter((self.init, self.step))
+
+    def _evaluate(self, position: Array) -> tuple[Array, Array | None]:
+        if any(block.needs_gradient for block in self.blocks):
+            return self.target.value_and_grad(position)
+        return self.target.log_density(position), None
+
+    def _replicated(self, position: Any) -> Any:
+        shape = np.shape(position)
+        if self.replicas is None or len(shape) != len(self.target.domain.shape):
+            return position
+        return jnp.broadcast_to(position, (self.replicas, *shape))
+
+    def _start_center(self, position: Array, key: Array | None) -> Array | None:
+        if not self.landscape.coupling.has_center:
+            return None
+        if self.center_start == "position":
+            return position if self.replicas is None else position[0]
+        if key is None:
+            raise StartError(
+                "`init(position, key)` needs a key, because this recipe draws its center at the start "
+                "(`center_start='conditional'`)."
+            )
+        state = State(position, self.landscape.coupling.anchor(position), jnp.zeros(()))
+        move = next(block.proposal for block in self.blocks if block.moves == ("center",))
+        draw = move if isinstance(move, LatticeCenter) else CenterRefresh(0.0)
+        return draw.distribution(self.landscape, state).sample(Keys.of_step(key))
+
+    def _start_cache(self, position: Array, center: Any) -> Any:
+        for block in self.blocks:
+            if isinstance(block, WeightedCenter):
+                return block.start(self.landscape, center)
+        if any(block.needs_gradient for block in self.blocks):
+            return self.landscape.tilt.remember(self.target, position)
+        incremental = self.target.incremental
+        return None if incremental is None else incremental.init(position)
+
+    def _start_scan(self) -> Array | None:
+        is_systematic = any(getattr(block, "scan", "") == "systematic" for block in self.blocks)
+        return jnp.zeros((), jnp.int32) if is_systematic else None

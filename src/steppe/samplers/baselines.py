@@ -1,0 +1,96 @@
+"""The samplers the paper compares with: Gibbs with gradients, Gibbs, block Gibbs, Hamming balls."""
+
+from typing import Literal
+
+from steppe.arguments import choice, count
+from steppe.errors import RecipeError
+from steppe.kernel.accept import Metropolis
+from steppe.kernel.block import ProposeAndDecide
+from steppe.kernel.compose import Recipe, recipe
+from steppe.kernel.conditional import BlockConditional
+from steppe.kernel.proposal.gibbs_with_gradients import GibbsWithGradients
+
+Scan = Literal["random", "systematic"]
+
+
+def gwg(num_flips: int = 1) -> Recipe:
+    """Gibbs with gradients: change a few sites, picked with weight `exp(½ gradient · jump)`.
+
+    Parameters
+    ----------
+    num_flips
+        Number of distinct sites changed per proposal (GWG-X).
+
+    Notes
+    -----
+    Law: `π` exactly. Every proposal changes exactly `num_flips` sites, so with an even number on
+    two-level sites only states of one parity are ever visited: use an odd one. Cost: one evaluation.
+    """
+    picks = GibbsWithGradients(count("gwg", "num_flips", num_flips))
+    return recipe("gwg", ProposeAndDecide(picks, Metropolis()))
+
+
+def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
+    """Gibbs sampling: resample single sites from their exact conditionals (Gibbs-X).
+
+    Parameters
+    ----------
+    num_updates
+        Number of sites resampled one after another in a step.
+    scan
+        `"random"`: each site drawn uniformly, with replacement; `"systematic"`: in order.
+
+    Notes
+    -----
+    Law: `π` exactly. Cost per site: the target's incremental form or difference table if it has one,
+    else one log-density per level.
+    """
+    updates = count("gibbs", "num_updates", num_updates)
+    scan = choice("gibbs", "scan", scan, Scan)
+    return recipe("gibbs", BlockConditional(block_size=1, num_updates=updates, scan=scan))
+
+
+def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
+    """Block Gibbs: resample a block of sites jointly over all its levels (BG-X).
+
+    Parameters
+    ----------
+    block_size
+        Number of sites in a block. Cost grows as `levels ** block_size`.
+    scan
+        `"random"`: a uniform subset each step; `"systematic"`: consecutive sites, wrapping around.
+
+    Notes
+    -----
+    Law: `π` exactly. Cost: one log-density per joint level, or incremental.
+    """
+    size = count("block_gibbs", "block_size", block_size)
+    scan = choice("block_gibbs", "scan", scan, Scan)
+    return recipe("block_gibbs", BlockConditional(block_size=size, scan=scan))
+
+
+def hamming_ball(block_size: int = 10, radius: int = 1, *, scan: Scan = "random") -> Recipe:
+    """Hamming-ball sampler: resample a block within a ball about a uniform point near it (HB-X-Y).
+
+    Parameters
+    ----------
+    block_size
+        Number of sites in a block.
+    radius
+        How many sites of the block may differ from the intermediate point, at most `block_size`.
+    scan
+        As in `block_gibbs`.
+
+    Notes
+    -----
+    Law: `π` exactly. Cost: one log-density per point of the ball, or incremental.
+    """
+    size = count("hamming_ball", "block_size", block_size)
+    radius = count("hamming_ball", "radius", radius)
+    if radius > size:
+        raise RecipeError(
+            f"`hamming_ball(block_size={size}, radius={radius})`: the radius counts changed sites of the "
+            f"block, so it is at most {size}. `block_gibbs({size})` resamples the whole block."
+        )
+    scan = choice("hamming_ball", "scan", scan, Scan)
+    return recipe("hamming_ball", BlockConditional(block_size=size, radius=radius, scan=scan))

@@ -1,0 +1,130 @@
+"""Samplers whose stationary law favours flat modes, by a known amount."""
+
+from typing import Any, Literal
+
+from steppe.arguments import choice, count, number, positive
+from steppe.errors import RecipeError
+from steppe.kernel.accept import Metropolis
+from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.compose import Recipe, recipe
+from steppe.kernel.coupling import StarCoupling
+from steppe.kernel.proposal.center import CenterRefresh
+from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
+from steppe.kernel.replicas import LatticeCenter, Replicas, WeightedCenter
+from steppe.kernel.tilt import RoughnessTilt
+from steppe.pytree import is_concrete
+from steppe.samplers.langevin import ADJUSTED_STEP, COUPLING_VARIANCE
+
+CenterKind = Literal["gaussian", "lattice"]
+TiltBase = Literal["dmala", "glu"]
+Differences = Literal["gradient", "exact"]
+
+
+def robust_ensemble(
+    replicas: int = 4,
+    coupling_variance: float | None = None,
+    step_size: float | None = None,
+    *,
+    center: CenterKind = "gaussian",
+    center_weight: float = 0.0,
+) -> Recipe:
+    """Several copies of the position tied to one center: the center seeks mass within a radius.
+
+    Parameters
+    ----------
+    replicas
+        `y ≥ 1`, the number of copies. Raising it concentrates the center law on its maxima.
+    coupling_variance
+        `η > 0`, the variance of a copy's distance to the center on flat ground, default 1 unit. Raising it
+        widens the radius.
+    step_size
+        `α > 0` of the copies (and of a weighted center), default 0.2 units.
+    center
+        `"gaussian"`: a real center, drawn from `N(mean of the copies, η/y)`; `"lattice"`: a center on the
+        levels of the domain, drawn exactly too.
+    center_weight
+        `γ ≥ 0`: the center itself counts with `γ U`. Needs `center="lattice"`, and then costs one more
+        evaluation.
+
+    Notes
+    -----
+    Law: the joint `exp{γ U(c) + Σ_r [U(θ_r) − |θ_r − c|²/(2η)]}` exactly. The center has the law
+    `exp{γ U(c) + y F(c; η)}`, where `F(c; η) = log Σ_θ exp{U(θ) − |θ − c|²/(2η)}` is the local entropy:
+    mass within a radius. It prefers wide modes among equally high ones, and narrow modes among equally
+    heavy ones. With `replicas=1` and a Gaussian center this is `edmala_glu`, and the copies have law `π`.
+    Cost: `y` evaluations, made as one batch.
+    """
+    name = "robust_ensemble"
+    copies = count(name, "replicas", replicas)
+    η = positive(name, "coupling_variance", coupling_variance, COUPLING_VARIANCE)
+    move = DiscreteLangevin(positive(name, "step_size", step_size, ADJUSTED_STEP))
+    γ = _not_negative(name, "center_weight", center_weight)
+    return recipe(
+        name,
+        _center_block(choice(name, "center", center, CenterKind), γ, move),
+        Replicas(ProposeAndDecide(move, Metropolis())),
+        coupling=StarCoupling(η, copies),
+    )
+
+
+def roughness_tilted(
+    strength: float = 1.0,
+    step_size: float | None = None,
+    *,
+    base: TiltBase = "dmala",
+    differences: Differences = "gradient",
+    coupling_variance: float | None = None,
+) -> Recipe:
+    """`dmala` on a landscape where a rough neighbourhood costs: mass moves from peaks to plateaus.
+
+    Parameters
+    ----------
+    strength
+        `λ ≥ 0`. Raising it prefers states whose one-site changes matter little, at a loss in `U`; 0 is
+        `dmala` bit for bit. Negative values would favour roughness and are refused.
+    step_size
+        `α > 0`, default 0.2 units, as in `dmala`.
+    base
+        `"dmala"`, or `"glu"` for the moves of `edmala_glu`.
+    differences
+        Which `R` the law uses. `"gradient"`: `R = mean |gradient · jump|` over one-site changes; it needs
+        no extra evaluation and equals the mean absolute difference when `U` is linear in each site;
+        otherwise the law is the one with this surrogate. `"exact"`: `R = mean |ΔU|` from `target.differences`.
+    coupling_variance
+        `η` for `base="glu"`, default 1 unit.
+
+    Notes
+    -----
+    Law: `exp{U(θ) − λ R(θ)}` exactly, with the `R` chosen by `differences`. The proposal follows `∇U`, not
+    the tilted gradient, which would need second derivatives. Cost: one evaluation; with `"exact"` also one
+    table of differences.
+    """
+    name = "roughness_tilted"
+    tilt = RoughnessTilt(
+        _not_negative(name, "strength", strength), choice(name, "differences", differences, Differences)
+    )
+    move = DiscreteLangevin(positive(name, "step_size", step_size, ADJUSTED_STEP))
+    decide = ProposeAndDecide(move, Metropolis())
+    if choice(name, "base", base, TiltBase) == "dmala":
+        return recipe(name, decide, tilt=tilt)
+    η = positive(name, "coupling_variance", coupling_variance, COUPLING_VARIANCE)
+    return recipe(name, Draw(CenterRefresh(0.0)), decide, coupling=StarCoupling(η), tilt=tilt)
+
+
+def _center_block(kind: str, center_weight: Any, move: DiscreteLangevin) -> Any:
+    is_weighted = not is_concrete(center_weight) or center_weight > 0
+    if kind == "gaussian" and is_weighted:
+        raise RecipeError(
+            f"`robust_ensemble(center_weight={center_weight})` evaluates the log-density at the center, so "
+            "it needs a center on the domain: use `center='lattice'`."
+        )
+    if is_weighted:
+        return WeightedCenter(DiscreteLangevin(move.step_size, exact_coupling=True), center_weight)
+    return Draw(LatticeCenter()) if kind == "lattice" else Draw(CenterRefresh(0.0))
+
+
+def _not_negative(name: str, argument: str, value: Any) -> Any:
+    checked = number(name, argument, value)
+    if is_concrete(checked) and checked < 0:
+        raise RecipeError(f"`{name}({argument}=...)` must not be negative; got {value!r}.")
+    return checked

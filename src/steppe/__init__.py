@@ -19,6 +19,8 @@ from steppe.samplers import (
     robust_ensemble,
     roughness_tilted,
 )
+from steppe.run.result import Run, open_run as open
+from steppe.run.sample import sample
 
 __all__ = [
     "errors",
@@ -44,4 +46,7 @@ __all__ = [
     "hamming_ball",
     "robust_ensemble",
     "roughness_tilted",
+    "sample",
+    "Run",
+    "open",
 ]

@@ -33,6 +33,22 @@ class GradientError(SteppeError, ValueError):
     """The gradient of a log-density says nothing about its one-site differences."""
 
 
+class RunError(SteppeError, ValueError):
+    """A run was asked for in a way that cannot be carried out."""
+
+
+class StorageError(SteppeError, OSError):
+    """A run directory cannot be written, read or continued."""
+
+
+class DamagedRunError(StorageError):
+    """A run directory holds nothing that verifies."""
+
+
+class RunMismatchError(StorageError):
+    """A run directory belongs to another target, sampler, precision or version."""
+
+
 class SteppeWarning(UserWarning):
     """Base of every warning issued by `steppe`."""
 

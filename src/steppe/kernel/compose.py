@@ -12,7 +12,7 @@ from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.conditional import BlockConditional, ball_size
 from steppe.kernel.coupling import Coupling, NoCoupling
 from steppe.kernel.landscape import Landscape
-from steppe.kernel.numbers import numbers_of, pieces, with_numbers
+from steppe.kernel.numbers import all_numbers, with_numbers
 from steppe.kernel.proposal.center import check_center_is_stable
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.tilt import NoTilt, Tilt
@@ -66,7 +66,7 @@ class Recipe:
     @property
     def numbers(self) -> dict[str, Any]:
         """The numbers of the recipe by the names under which they were given."""
-        return {name: value for piece_ in pieces(self) for name, value in numbers_of(piece_)}
+        return all_numbers(self)
 
     def replace(self, **numbers: Any) -> "Recipe":
         """Return the same recipe with other numbers."""

@@ -110,9 +110,7 @@ class BlockConditional:
         sites = (state.scan + jnp.arange(self.block_size)) % num_sites
         return sites, state._replace(scan=(state.scan + self.block_size) % num_sites)
 
-    def _resample(
-        self, key: Array, landscape: Landscape, state: State, sites: Array
-    ) -> tuple[State, Array]:
+    def _resample(self, key: Array, landscape: Landscape, state: State, sites: Array) -> tuple[State, Array]:
         target = landscape.target
         key_base, key_draw = jax.random.split(key)
         bases, exists = self.bases(target, state, sites)
@@ -124,9 +122,7 @@ class BlockConditional:
         new = state._replace(position=position, log_density=values[chosen], cache=memory)
         return new, num_broken
 
-    def _log_densities(
-        self, target: Target, state: State, sites: Array, base: Array, levels: Array
-    ) -> Array:
+    def _log_densities(self, target: Target, state: State, sites: Array, base: Array, levels: Array) -> Array:
         if target.incremental is None and not (self._is_single_site and target.has_differences):
             at = jax.vmap(target.domain.replace_sites, (None, None, 0))
             return jax.vmap(target.log_density)(at(state.position, sites, levels))

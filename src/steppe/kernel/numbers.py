@@ -18,12 +18,16 @@ def pieces(node: Any) -> Iterator[Any]:
             yield from pieces(getattr(node, field.name))
 
 
+def all_numbers(node: Any) -> dict[str, Any]:
+    """Return the numbers of a tree of pieces by name."""
+    return {name: value for piece in pieces(node) for name, value in numbers_of(piece)}
+
+
 def numbers_of(node: Any) -> Iterator[tuple[str, Any]]:
     """Yield the traced fields of one piece, not of the pieces inside it."""
     for field in dataclasses.fields(node):
         value = getattr(node, field.name)
-        is_child = isinstance(value, tuple) or _is_piece(value)
-        if not is_child and not field.metadata.get("static"):
+        if _is_number(value) and not field.metadata.get("static"):
             yield field.name, value
 
 
@@ -40,6 +44,10 @@ def with_numbers(node: Any, numbers: dict[str, Any]) -> Any:
         for name, value in fields.items()
     }
     return dataclasses.replace(node, **changed)
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "dtype") or isinstance(value, int | float | Relative)
 
 
 def _is_piece(node: Any) -> bool:

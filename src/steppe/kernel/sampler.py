@@ -1,5 +1,6 @@
 """A recipe bound to a target: where a chain starts and how it steps."""
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from jax import Array
 from steppe.errors import StartError
 from steppe.kernel.landscape import Landscape
 from steppe.kernel.noise import Keys
+from steppe.kernel.numbers import all_numbers
 from steppe.kernel.proposal.center import CenterRefresh
 from steppe.kernel.replicas import LatticeCenter, WeightedCenter
 from steppe.kernel.start import check_start
@@ -66,6 +68,15 @@ class Sampler:
             info = block_info or info
         assert info is not None  # `Recipe` admits exactly one block that moves the position
         return state, info
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """The numbers of the recipe by name."""
+        return all_numbers(self)
+
+    def replace(self, **fields: Any) -> "Sampler":
+        """Return a copy with other fields."""
+        return dataclasses.replace(self, **fields)
 
     def __iter__(self) -> Iterator[Callable[..., Any]]:
         return iter((self.init, self.step))

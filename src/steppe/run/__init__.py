@@ -1,0 +1,1 @@
+"""Many transitions of many chains: plan, warm-up, loop, storage."""

@@ -1,0 +1,96 @@
+"""Carry a run to its end: advance, collect or commit, report, and stop cleanly when asked to."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import numpy as np
+
+from steppe.errors import RunMismatchError
+from steppe.run.engine import Chunk, Engine
+from steppe.run.loop import Chain, Rows
+from steppe.run.progress import Reporter
+from steppe.run.store import RunDirectory
+from steppe.trace import join
+
+COMMIT_SECONDS = 10.0
+
+
+def collect(engine: Engine, num_rows: int, report: Reporter) -> dict[str, np.ndarray]:
+    """Run to a row and keep everything in memory."""
+    parts = []
+    for chunk in engine.chunks(num_rows):
+        parts.append(row_arrays(chunk.rows))
+        report(chunk)
+    return join(parts) if parts else {}
+
+
+def stream(engine: Engine, num_rows: int, report: Reporter, directory: RunDirectory) -> None:
+    """Run to a row, committing to disk every few seconds.
+
+    The first interrupt (Ctrl-C or a termination request) commits what is done and ends the run.
+    """
+    pending: list[Chunk] = []
+    last_commit = time.monotonic()
+    with interrupt_flag() as interrupted:
+        for chunk in engine.chunks(num_rows):
+            pending.append(chunk)
+            report(chunk)
+            is_due = time.monotonic() - last_commit > COMMIT_SECONDS
+            if is_due or interrupted() or engine.next_row >= num_rows:
+                _commit(engine, pending, directory)
+                pending, last_commit = [], time.monotonic()
+            if interrupted():
+                break
+
+
+def _commit(engine: Engine, pending: list[Chunk], directory: RunDirectory) -> None:
+    rows = join(row_arrays(chunk.rows) for chunk in pending)
+    seconds = sum(chunk.seconds for chunk in pending)
+    directory.commit(rows, chain_arrays(engine.blocks), engine.next_row, seconds)
+
+
+def row_arrays(rows: Rows) -> dict[str, np.ndarray]:
+    """Return the arrays of rows by name, without those that are not kept."""
+    return {name: array for name, array in rows._asdict().items() if array is not None}
+
+
+def chain_arrays(blocks: Chain | None) -> dict[str, np.ndarray]:
+    """Return every number of every chain, in the order of the tree."""
+    return {f"leaf{i:03d}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(blocks))}
+
+
+def chains_from(arrays: dict[str, np.ndarray], like: Chain) -> Chain:
+    """Rebuild chains saved by `chain_arrays`, checked against freshly started ones."""
+    leaves, structure = jax.tree.flatten(like)
+    saved = [arrays.get(f"leaf{i:03d}") for i in range(len(leaves))]
+    for leaf, array in zip(leaves, saved, strict=True):
+        if array is None or array.shape != leaf.shape or array.dtype != leaf.dtype:
+            raise RunMismatchError("The saved chains do not have the shape of this target and sampler.")
+    return jax.tree.unflatten(structure, [jax.numpy.asarray(array) for array in saved])
+
+
+@contextmanager
+def interrupt_flag() -> Iterator[Any]:
+    """Turn the first SIGINT or SIGTERM into a flag, and raise it again once the block is left."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # only the main thread may install handlers
+        return
+    received: list[int] = []
+    handled = (signal.SIGINT, signal.SIGTERM)
+    previous = {number: signal.getsignal(number) for number in handled}
+    for number in handled:
+        signal.signal(number, lambda caught, frame: received.append(caught))
+    try:
+        yield lambda: bool(received)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+    if received:
+        if received[0] == signal.SIGINT:
+            raise KeyboardInterrupt
+        raise SystemExit(128 + received[0])

@@ -1,0 +1,115 @@
+"""Files that are either whole or not there: write aside, flush, rename, flush the directory."""
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from steppe.errors import DamagedRunError, StorageError
+
+TEMPORARY = ".partial"
+
+
+def write_bytes(path: Path, content: bytes) -> dict[str, Any]:
+    """Put a file in place atomically and durably; return its size and digest."""
+    aside = path.with_name(path.name + TEMPORARY)
+    try:
+        with aside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+        _flush_directory(path.parent)
+    except OSError as error:
+        _discard(aside)
+        raise StorageError(
+            f"Could not write {path.name} ({len(content)} bytes needed): {error.strerror or error}. "
+            "Everything committed before is intact; free space or permissions and resume."
+        ) from error
+    return {"file": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Write a JSON document that carries the digest of itself."""
+    body = _canonical(content)
+    sealed = {**content, "sha256": hashlib.sha256(body).hexdigest()}
+    return write_bytes(path, json.dumps(sealed, indent=1, sort_keys=True).encode() + b"\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON document and check it against the digest it carries."""
+    try:
+        content = json.loads(path.read_bytes())
+        seal = content.pop("sha256")
+    except FileNotFoundError:
+        raise DamagedRunError(f"{path.name} is missing.") from None
+    except (OSError, ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise DamagedRunError(f"{path.name} cannot be read as JSON: {error}.") from error
+    if hashlib.sha256(_canonical(content)).hexdigest() != seal:
+        raise DamagedRunError(f"{path.name} does not match the digest it carries.")
+    return content
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Write named arrays as an uncompressed npz file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
+    return write_bytes(path, buffer.getvalue())
+
+
+def read_arrays(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Read arrays back after checking size and digest, so that nothing unexpected is allocated or run."""
+    content = checked_bytes(path, record)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            stored = [entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist()]
+            declared = sum(entry.file_size for entry in archive.infolist())
+        if not all(stored) or declared > len(content):
+            raise DamagedRunError(f"{path.name} declares more data than it holds.")
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (zipfile.BadZipFile, ValueError, KeyError, OSError, EOFError) as error:
+        raise DamagedRunError(f"{path.name} cannot be read as arrays: {error}.") from error
+
+
+def checked_bytes(path: Path, record: Mapping[str, Any]) -> bytes:
+    """Return the content of a file that has the recorded size and digest."""
+    try:
+        size = path.stat().st_size
+        if size != record["bytes"]:
+            raise DamagedRunError(f"{path.name} has {size} bytes instead of {record['bytes']}.")
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise DamagedRunError(f"{path.name} is missing.") from None
+    except DamagedRunError:
+        raise
+    except OSError as error:
+        raise DamagedRunError(f"{path.name} cannot be read: {error.strerror or error}.") from error
+    if hashlib.sha256(content).hexdigest() != record["sha256"]:
+        raise DamagedRunError(f"{path.name} does not match its recorded digest.")
+    return content
+
+
+def _canonical(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _flush_directory(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _discard(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return  # the directory itself is gone or read-only; there is nothing more to undo

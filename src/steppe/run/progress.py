@@ -1,0 +1,65 @@
+"""A progress bar on standard error, for people; silent when nobody watches."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from steppe.run.engine import Chunk
+from steppe.run.plan import Plan
+
+
+class Reporter(Protocol):
+    """Whoever wants to hear about chunks."""
+
+    def __call__(self, chunk: Chunk) -> None:
+        """Take note of a finished chunk."""
+
+
+@contextmanager
+def progress_bar(plan: Plan, first_row: int, shown: bool | None) -> Iterator[Reporter]:
+    """Show rows done, speed, time left, acceptance, flips and log-density of the newest rows.
+
+    Parameters
+    ----------
+    plan
+        The run.
+    first_row
+        Where it begins or continues.
+    shown
+        `True`, `False`, or `None` for "when standard error is a terminal".
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda chunk: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figures]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("warm-up", total=plan.num_rows, completed=first_row, figures="")
+
+        def report(chunk: Chunk) -> None:
+            done = chunk.first_row + chunk.num_rows
+            phase = "warm-up" if done <= plan.num_warmup_rows else "draws"
+            bar.update(task, completed=done, description=phase, figures=_figures(plan, chunk))
+
+        yield report
+
+
+def _figures(plan: Plan, chunk: Chunk) -> str:
+    rows = chunk.rows
+    speed = chunk.num_rows * plan.thinning / max(chunk.seconds, 1e-9)
+    newest = rows.log_density[:, -1]
+    values = newest.max(axis=-1) if newest.ndim == 2 else newest  # an ensemble shows its best copy
+    shown = " ".join(f"{value:.1f}" for value in values[:4]) + (" …" if len(values) > 4 else "")
+    return (
+        f"{speed:.3g} steps/s · accept {rows.acceptance_rate.mean():.2f} · "
+        f"flips {rows.num_flips.mean() / plan.thinning:.2f} · U {shown}"
+    )

@@ -1,0 +1,162 @@
+"""`Run`: what came out of `sample`, in memory or on disk, and how to go on from it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steppe.domain import Binary, Categorical, Domain, Ordinal, Spin
+from steppe.errors import RunError, RunMismatchError
+from steppe.kernel.compose import Recipe
+from steppe.run.driver import chain_arrays, collect
+from steppe.run.engine import Engine
+from steppe.run.progress import progress_bar
+from steppe.run.store import RunDirectory
+from steppe.trace import Trace, join
+
+if TYPE_CHECKING:
+    from xarray import DataTree
+
+
+class Run:
+    """Draws of a sampler with their statistics.
+
+    Attributes
+    ----------
+    trace
+        The arrays, by chain and row.
+    config
+        What was run, as plain numbers and strings.
+    path
+        The run directory, or `None` while in memory.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        config: Mapping[str, Any],
+        *,
+        path: Path | None = None,
+        engine: Engine | None = None,
+        recipe: Recipe | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        self.trace = trace
+        self.config = dict(config)
+        self.path = path
+        self.seconds = seconds
+        self._engine = engine
+        self._recipe = recipe
+
+    @classmethod
+    def in_memory(
+        cls, engine: Engine, recipe: Recipe, arrays: Mapping[str, np.ndarray], config: Mapping[str, Any]
+    ) -> "Run":
+        """Wrap what was collected."""
+        domain = engine.sampler.target.domain
+        trace = Trace(arrays, engine.plan.num_warmup_rows, domain)
+        return cls(trace, config, engine=engine, recipe=recipe, seconds=engine.seconds)
+
+    @classmethod
+    def on_disk(
+        cls, directory: RunDirectory, *, engine: Engine | None = None, recipe: Recipe | None = None
+    ) -> "Run":
+        """Read a run directory up to its newest sound commit."""
+        config, manifest = directory.config(), directory.manifest()
+        if manifest is None:
+            raise RunError(f"{directory.path} holds no committed draws yet. Resume the run, or wait for it.")
+        warmup_rows = -(-config["num_warmup"] // config["thinning"])
+        trace = Trace(join(directory.segments()), warmup_rows, domain_from(config))
+        return cls(
+            trace,
+            config,
+            path=directory.path,
+            engine=engine,
+            recipe=recipe,
+            seconds=manifest["seconds"],
+        )
+
+    @property
+    def data(self) -> "DataTree":
+        """The run as an xarray `DataTree` in ArviZ schema."""
+        return self.trace.to_datatree({"steppe": _as_attributes(self.config)["steppe"]})
+
+    def extend(self, num_draws: int, *, progress: bool | None = None) -> "Run":
+        """Return this run with `num_draws` more draws per chain: the ones a longer run would have made."""
+        if self._engine is None or self.path is not None:
+            raise RunError(
+                "`extend` continues a run in memory. A run on disk is continued by "
+                "`sample(..., num_draws=more, out=path, resume=True)`."
+            )
+        engine = self._engine
+        engine.plan = _longer(engine.plan, num_draws)
+        with progress_bar(engine.plan, engine.next_row, progress) as report:
+            arrays = collect(engine, engine.plan.num_rows, report)
+        joined = join([self.trace.arrays, arrays])
+        config = {**self.config, "num_draws": engine.plan.num_draws}
+        assert self._recipe is not None
+        return Run.in_memory(engine, self._recipe, joined, config)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a run in memory as a run directory that `steppe.open` reads and `sample` can continue."""
+        if self._engine is None:
+            raise RunError(
+                "Only a run made by `sample` in this process can be saved; this one is on disk already."
+            )
+        directory = RunDirectory(path)
+        directory.create(self.config)
+        try:
+            arrays = dict(self.trace.arrays)
+            directory.commit(arrays, chain_arrays(self._engine.blocks), self.trace.num_rows, self.seconds)
+        finally:
+            directory.release()
+        return directory.path
+
+    def __repr__(self) -> str:
+        config = self.config
+        kept = max(0, self.trace.num_rows - self.trace.num_warmup_rows)
+        return f"Run({config['recipe']} on {config['domain']}: {config['num_chains']} chains × {kept} draws)"
+
+
+def open_run(path: str | Path) -> Run:
+    """Read a run directory.
+
+    Parameters
+    ----------
+    path
+        Directory written by `sample(out=...)` or `Run.save`.
+    """
+    directory = RunDirectory(path)
+    if not directory.exists:
+        raise RunError(f"{path} is not a run directory: it has no run.json.")
+    return Run.on_disk(directory)
+
+
+def domain_from(config: Mapping[str, Any]) -> Domain:
+    """Rebuild the domain of a run from its description; nothing is evaluated."""
+    shown, num_levels = config["domain"], config["num_levels"]
+    kinds = {"Binary": Binary, "Spin": Spin}
+    kind = shown.split("(")[0]
+    if kind in kinds:
+        return kinds[kind](len(num_levels))
+    if kind == "Categorical":
+        return Categorical(len(num_levels), num_levels)
+    if kind == "Ordinal":
+        levels = shown.split("levels=[")[1].split("]")[0]
+        return Ordinal(len(num_levels), [float(level) for level in levels.split(",")])
+    raise RunMismatchError(f"The run is on a domain this version does not know: {shown}.")
+
+
+def _longer(plan: Any, num_draws: int) -> Any:
+    import dataclasses
+
+    if isinstance(num_draws, bool) or not isinstance(num_draws, int) or num_draws < 1:
+        raise RunError(f"`extend(num_draws)` must be an integer of at least 1; got {num_draws!r}.")
+    return dataclasses.replace(plan, num_draws=plan.num_draws + num_draws)
+
+
+def _as_attributes(config: Mapping[str, Any]) -> dict[str, str]:
+    import json
+
+    return {"steppe": json.dumps(dict(config), sort_keys=True)}

@@ -1,0 +1,253 @@
+"""A run directory: append-only segments of rows, the chains they lead to, and a manifest per commit.
+
+    run.json             what is run; written once
+    segments/000003.npz  rows of the third commit
+    chains/000003.npz    every chain after them, exactly
+    manifest-000003.json which files count, with their digests; renaming it into place is the commit
+    lock                 held by the one process that writes
+
+A kill between any two system calls leaves the newest manifest whole and everything it names in place.
+"""
+
+import fcntl
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+import jax
+import numpy as np
+
+from steppe.errors import DamagedRunError, RunMismatchError, StorageError
+from steppe.run.files import TEMPORARY, checked_bytes, read_arrays, read_json, write_arrays, write_json
+
+FORMAT = 1
+KEPT_MANIFESTS = 2
+_MANIFEST = re.compile(r"manifest-(\d{6,})\.json")
+_NUMBERED = re.compile(r"(?:manifest-)?(\d{6,})\.(?:npz|json)")
+_SAFE_NAME = re.compile(r"\d{6,}\.npz")
+
+
+class RunDirectory:
+    """One run on disk."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self._lock: IO[str] | None = None
+        self._manifest: dict[str, Any] | None = None
+        self.quarantined: list[str] = []
+
+    # ---- life cycle ----------------------------------------------------------------------------
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run was ever started here."""
+        return (self.path / "run.json").exists()
+
+    def create(self, config: dict[str, Any]) -> None:
+        """Start a run in an empty or new directory."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            occupied = sorted(p.name for p in self.path.iterdir() if p.name != "lock")
+            if occupied:
+                raise StorageError(
+                    f"{self.path} already holds {occupied[0]!r}. Choose an empty directory, or pass "
+                    "`resume=True` to continue the run that is there."
+                )
+            for name in ("segments", "chains"):
+                (self.path / name).mkdir()
+        except OSError as error:
+            if isinstance(error, StorageError):
+                raise
+            raise StorageError(
+                f"Could not start a run in {self.path}: {error.strerror or error}. Choose a directory that "
+                "can be written."
+            ) from error
+        self.lock()
+        write_json(self.path / "run.json", {"format": FORMAT, **config})
+
+    def lock(self) -> None:
+        """Become the one writer. The system drops the lock when the process ends, however it ends."""
+        try:
+            handle = (self.path / "lock").open("a+")
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(
+                f"{self.path} is being written by another process. Wait for it, or stop it."
+            ) from None
+        except OSError as error:
+            raise StorageError(f"Could not lock {self.path}: {error.strerror or error}.") from error
+        self._lock = handle
+
+    def release(self) -> None:
+        """Stop being the writer."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # ---- reading -------------------------------------------------------------------------------
+
+    def config(self) -> dict[str, Any]:
+        """Return what is run."""
+        config = read_json(self.path / "run.json")
+        if config.get("format") != FORMAT:
+            raise RunMismatchError(
+                f"{self.path} was written in format {config.get('format')!r}; this version reads {FORMAT}. "
+                "Use a matching version of steppe."
+            )
+        return config
+
+    def manifest(self) -> dict[str, Any] | None:
+        """Return the newest manifest that verifies with everything it names, or `None` before the first."""
+        if self._manifest is None:
+            self._manifest = next(self._sound_manifests(), None)
+        return self._manifest
+
+    def segments(self) -> Iterator[dict[str, np.ndarray]]:
+        """Yield the rows of every commit, in order."""
+        manifest = self.manifest()
+        for record in manifest["segments"] if manifest else ():
+            yield read_arrays(self.path / "segments" / record["file"], record)
+
+    def chains(self) -> dict[str, np.ndarray]:
+        """Return the chains after the last commit."""
+        manifest = self.manifest()
+        assert manifest is not None
+        record = manifest["chains"]
+        return read_arrays(self.path / "chains" / record["file"], record)
+
+    def problems(self) -> list[str]:
+        """Read every byte and name everything that is damaged, missing or left over."""
+        found: list[str] = []
+        for check in (self.config, self._check_newest):
+            try:
+                check()
+            except StorageError as error:
+                found.append(str(error))
+        for manifest_path in self._manifest_paths():
+            try:
+                manifest = read_json(manifest_path)
+            except DamagedRunError as error:
+                found.append(str(error))
+                continue
+            found.extend(self._damage(manifest))
+        found.extend(
+            f"{p.relative_to(self.path)} is an unfinished write." for p in self.path.rglob(f"*{TEMPORARY}")
+        )
+        return list(dict.fromkeys(found))
+
+    # ---- writing -------------------------------------------------------------------------------
+
+    def commit(
+        self, rows: dict[str, np.ndarray], chains: dict[str, np.ndarray], next_row: int, seconds: float
+    ) -> None:
+        """Make rows, and the chains they lead to, permanent."""
+        previous = self.manifest()
+        index = previous["index"] + 1 if previous else 1
+        name = f"{index:06d}.npz"
+        first_row = previous["next_row"] if previous else 0
+        segment = write_arrays(self.path / "segments" / name, rows)
+        manifest = {
+            "format": FORMAT,
+            "index": index,
+            "next_row": next_row,
+            "seconds": seconds + (previous["seconds"] if previous else 0.0),
+            "segments": [
+                *(previous["segments"] if previous else ()),
+                {**segment, "first_row": first_row, "num_rows": next_row - first_row},
+            ],
+            "chains": write_arrays(self.path / "chains" / name, chains),
+            "config": checked_digest(self.path / "run.json"),
+            "previous": checked_digest(self._manifest_path(index - 1)) if previous else None,
+            "software": software(),
+        }
+        write_json(self._manifest_path(index), manifest)
+        self._manifest = manifest
+        self._drop_old(index - KEPT_MANIFESTS)
+
+    def quarantine_newer(self) -> list[str]:
+        """Move aside, never delete, whatever is newer than the newest sound manifest."""
+        manifest = self.manifest()
+        newest = manifest["index"] if manifest else 0
+        for path in sorted(self.path.rglob("*")):
+            numbered = _NUMBERED.fullmatch(path.name.removesuffix(TEMPORARY))
+            is_newer = numbered is not None and int(numbered[1]) > newest
+            is_unfinished = path.name.endswith(TEMPORARY)
+            if path.is_file() and (is_newer or is_unfinished) and "quarantine" not in path.parts:
+                self.quarantined.append(self._move_aside(path))
+        return self.quarantined
+
+    # ---- inside --------------------------------------------------------------------------------
+
+    def _sound_manifests(self) -> Iterator[dict[str, Any]]:
+        for path in self._manifest_paths():
+            try:
+                manifest = read_json(path)
+            except DamagedRunError:
+                continue
+            if not self._damage(manifest):
+                yield manifest
+
+    def _manifest_paths(self) -> Sequence[Path]:
+        """Newest first."""
+        paths = [p for p in self.path.glob("manifest-*.json") if _MANIFEST.fullmatch(p.name)]
+        return sorted(paths, key=lambda p: int(_MANIFEST.fullmatch(p.name)[1]), reverse=True)  # type: ignore[index]
+
+    def _manifest_path(self, index: int) -> Path:
+        return self.path / f"manifest-{index:06d}.json"
+
+    def _check_newest(self) -> None:
+        if self.exists and self._manifest_paths() and self.manifest() is None:
+            raise DamagedRunError(f"{self.path} has no manifest that verifies.")
+
+    def _damage(self, manifest: dict[str, Any]) -> list[str]:
+        found = []
+        try:
+            records = [("segments", r) for r in manifest["segments"]] + [("chains", manifest["chains"])]
+            for folder, record in records:
+                # Names come from a file: never follow one out of the run directory.
+                if not _SAFE_NAME.fullmatch(record["file"]):
+                    found.append(f"A manifest names {record['file']!r}, which is not a file of a run.")
+                    continue
+                try:
+                    checked_bytes(self.path / folder / record["file"], record)
+                except DamagedRunError as error:
+                    found.append(f"{folder}/{error}")
+        except (KeyError, TypeError) as error:
+            found.append(f"A manifest lacks {error}.")
+        return found
+
+    def _drop_old(self, newest_dropped: int) -> None:
+        for path in self._manifest_paths():
+            index = int(_MANIFEST.fullmatch(path.name)[1])  # type: ignore[index]
+            if index <= newest_dropped:
+                path.unlink(missing_ok=True)
+                (self.path / "chains" / f"{index:06d}.npz").unlink(missing_ok=True)
+
+    def _move_aside(self, path: Path) -> str:
+        folder = self.path / "quarantine"
+        folder.mkdir(exist_ok=True)
+        count = sum(1 for _ in folder.iterdir())
+        moved = folder / f"{count:04d}-{path.parent.name}-{path.name}"
+        path.rename(moved)
+        return str(moved.relative_to(self.path))
+
+
+def checked_digest(path: Path) -> str:
+    """Return the digest a sealed JSON file carries, or an empty string if it is gone."""
+    import json
+
+    return json.loads(path.read_bytes())["sha256"] if path.exists() else ""
+
+
+def software() -> dict[str, str]:
+    """Return versions and device, for the record."""
+    return {
+        "steppe": version("steppe"),
+        "jax": jax.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "device": jax.devices()[0].device_kind,
+    }

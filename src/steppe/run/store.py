@@ -50,14 +50,14 @@ class RunDirectory:
         """Start a run in an empty or new directory."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            occupied = sorted(p.name for p in self.path.iterdir() if p.name != "lock")
+            occupied = sorted(p.name for p in self.path.rglob("*") if not self._is_beginning(p))
             if occupied:
                 raise StorageError(
                     f"{self.path} already holds {occupied[0]!r}. Choose an empty directory, or pass "
                     "`resume=True` to continue the run that is there."
                 )
             for name in ("segments", "chains"):
-                (self.path / name).mkdir()
+                (self.path / name).mkdir(exist_ok=True)
         except OSError as error:
             if isinstance(error, StorageError):
                 raise
@@ -70,10 +70,13 @@ class RunDirectory:
 
     def lock(self) -> None:
         """Become the one writer. The system drops the lock when the process ends, however it ends."""
+        handle = None
         try:
             handle = (self.path / "lock").open("a+")
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            if handle is not None:
+                handle.close()
             raise StorageError(
                 f"{self.path} is being written by another process. Wait for it, or stop it."
             ) from None
@@ -133,9 +136,9 @@ class RunDirectory:
                 found.append(str(error))
                 continue
             found.extend(self._damage(manifest))
-        found.extend(
-            f"{p.relative_to(self.path)} is an unfinished write." for p in self.path.rglob(f"*{TEMPORARY}")
-        )
+        found.extend(self._missing_manifests())
+        unfinished = self._outside_quarantine(f"*{TEMPORARY}")
+        found.extend(f"{path.relative_to(self.path)} is an unfinished write." for path in unfinished)
         return list(dict.fromkeys(found))
 
     # ---- writing -------------------------------------------------------------------------------
@@ -171,15 +174,24 @@ class RunDirectory:
         """Move aside, never delete, whatever is newer than the newest sound manifest."""
         manifest = self.manifest()
         newest = manifest["index"] if manifest else 0
-        for path in sorted(self.path.rglob("*")):
+        for path in sorted(self._outside_quarantine("*")):
             numbered = _NUMBERED.fullmatch(path.name.removesuffix(TEMPORARY))
             is_newer = numbered is not None and int(numbered[1]) > newest
             is_unfinished = path.name.endswith(TEMPORARY)
-            if path.is_file() and (is_newer or is_unfinished) and "quarantine" not in path.parts:
+            if path.is_file() and (is_newer or is_unfinished):
                 self.quarantined.append(self._move_aside(path))
         return self.quarantined
 
     # ---- inside --------------------------------------------------------------------------------
+
+    def _is_beginning(self, path: Path) -> bool:
+        """Whether a path is what a start leaves that was cut short before it described the run."""
+        name = str(path.relative_to(self.path))
+        return name in ("lock", "segments", "chains", f"run.json{TEMPORARY}")
+
+    def _outside_quarantine(self, pattern: str) -> Iterator[Path]:
+        quarantine = self.path / "quarantine"
+        return (path for path in self.path.rglob(pattern) if quarantine not in path.parents)
 
     def _sound_manifests(self) -> Iterator[dict[str, Any]]:
         for path in self._manifest_paths():
@@ -201,6 +213,18 @@ class RunDirectory:
     def _check_newest(self) -> None:
         if self.exists and self._manifest_paths() and self.manifest() is None:
             raise DamagedRunError(f"{self.path} has no manifest that verifies.")
+
+    def _missing_manifests(self) -> list[str]:
+        """Commits that left files but no manifest: cut short, or the manifest was deleted."""
+        committed = [int(p.stem) for p in (self.path / "segments").glob("*.npz") if p.stem.isdigit()]
+        newest = max(committed, default=0)
+        wanted = range(max(1, newest - KEPT_MANIFESTS + 1), newest + 1)
+        paths = (self._manifest_path(index) for index in wanted)
+        return [
+            f"{p.name} is missing: its commit was cut short, or it was deleted."
+            for p in paths
+            if not p.exists()
+        ]
 
     def _damage(self, manifest: dict[str, Any]) -> list[str]:
         found = []

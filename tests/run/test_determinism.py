@@ -1,0 +1,86 @@
+"""Draws do not depend on how a run was scheduled: one digest, many ways to get it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import pytest
+from small_runs import COUNTS, KEY, RECIPE, TARGET, digest, small_run
+
+import steppe
+from steppe.run import engine as engine_module
+
+RECIPES = {
+    "edmala": RECIPE,
+    "robust_ensemble": steppe.robust_ensemble(3, 0.5),
+    "gibbs": steppe.gibbs(2, scan="systematic"),
+    "dula": steppe.dula(),
+}
+ALL_ROWS = COUNTS["num_warmup"] + COUNTS["num_draws"]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_any_chunk_length_gives_the_same_draws(name, monkeypatch):
+    whole = digest(small_run(RECIPES[name]))
+    for length in (1, 7, 64):
+        monkeypatch.setattr(engine_module, "FIRST_CHUNK_ROWS", length)
+        monkeypatch.setattr(engine_module, "CHUNK_SECONDS", 0.0)  # never grows beyond one row
+        assert digest(small_run(RECIPES[name])) == whole
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_chain_does_not_depend_on_how_many_others_there_are(name):
+    alone = small_run(RECIPES[name], num_chains=1)
+    crowd = small_run(RECIPES[name], num_chains=9)
+    assert digest(alone) == digest(crowd, num_chains=1)
+    assert digest(small_run(RECIPES[name])) == digest(crowd, num_chains=4)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_shorter_run_is_the_beginning_of_a_longer_one(name):
+    shorter, longer = small_run(RECIPES[name]), small_run(RECIPES[name], num_draws=320)
+    assert digest(shorter) == digest(longer, num_rows=ALL_ROWS)
+
+
+def test_extending_gives_the_draws_of_a_longer_run():
+    extended = small_run().extend(160)
+    assert digest(extended) == digest(small_run(num_draws=320))
+
+
+def test_thinning_keeps_every_nth_state_of_the_unthinned_run():
+    thinned = small_run(thinning=5, num_draws=32)
+    whole = small_run()
+    kept = whole.trace.statistic("log_density")[:, 4::5]
+    assert (thinned.trace.statistic("log_density") == kept).all()
+
+
+@pytest.mark.parametrize("draws_before_the_stop", [1, 57, 159])
+def test_a_resumed_run_has_the_draws_of_an_uninterrupted_one(tmp_path, draws_before_the_stop):
+    small_run(out=tmp_path / "run", num_draws=draws_before_the_stop)
+    resumed = small_run(out=tmp_path / "run", resume=True)
+    assert digest(resumed) == digest(small_run())
+    assert digest(steppe.open(tmp_path / "run")) == digest(resumed)
+
+
+def test_a_fresh_process_with_another_hash_seed_writes_the_same_run(tmp_path):
+    """A fresh interpreter with another hash seed writes the same run."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from small_runs import small_run; "
+        "small_run(out=sys.argv[2])"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "12345"}
+    arguments = [sys.executable, "-c", script, str(Path(__file__).parent), str(tmp_path / "run")]
+    subprocess.run(arguments, check=True, env=environment, timeout=300)
+    assert digest(steppe.open(tmp_path / "run")) == digest(small_run())
+
+
+def test_other_keys_give_other_draws():
+    other = steppe.sample(TARGET, RECIPE, key=jax.random.fold_in(KEY, 1), **COUNTS)
+    assert digest(other) != digest(small_run())
+
+
+def test_step_sizes_are_frozen_after_warm_up():
+    steps = small_run().trace.statistic("step_size")
+    assert (steps == steps[:, :1]).all()

@@ -1,0 +1,201 @@
+"""A run directory survives a kill between any two system calls, damage is named, and errors are typed."""
+
+import contextlib
+import errno
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from small_runs import COUNTS, digest, small_run
+
+import steppe
+from steppe.errors import DamagedRunError, RunMismatchError, StorageError
+from steppe.run import driver
+from steppe.run.store import RunDirectory
+
+
+class SimulatedKill(BaseException):
+    """Ends the process's work at once; nothing may catch it, and files stay as they are."""
+
+
+class FailAt:
+    """Let the n-th file-system call of a commit fail, before or after it has taken effect."""
+
+    def __init__(self, monkeypatch, number: int, failure, *, after: bool = False):
+        self.left, self.failure, self.after = number, failure, after
+        for name in ("fsync", "replace", "unlink", "mkdir", "rename"):
+            monkeypatch.setattr(os, name, self._wrap(getattr(os, name)))
+
+    def _wrap(self, call):
+        def wrapped(*arguments, **options):
+            self.left -= 1
+            if self.left == 0 and not self.after:
+                raise self.failure
+            result = call(*arguments, **options)
+            if self.left == 0 and self.after:
+                raise self.failure
+            return result
+
+        return wrapped
+
+
+def commit_often(monkeypatch):
+    monkeypatch.setattr(driver, "COMMIT_SECONDS", 0.0)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted() -> str:
+    return digest(small_run())
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("number", range(1, 40, 3))
+def test_a_kill_at_any_file_system_call_loses_nothing_committed(
+    tmp_path, monkeypatch, uninterrupted, number, after
+):
+    commit_often(monkeypatch)
+    with monkeypatch.context() as patch:
+        FailAt(patch, number, SimulatedKill(), after=after)
+        with pytest.raises(SimulatedKill):
+            small_run(out=tmp_path / "run")
+    finish(tmp_path / "run", uninterrupted)
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("number", [1, 4, 9, 16, 25])
+def test_an_error_of_the_disk_is_typed_and_the_run_can_be_resumed(
+    tmp_path, monkeypatch, uninterrupted, code, number
+):
+    commit_often(monkeypatch)
+    with monkeypatch.context() as patch:
+        FailAt(patch, number, OSError(code, os.strerror(code)))
+        with pytest.raises(StorageError, match=r"Could not|bytes needed"):
+            small_run(out=tmp_path / "run")
+    finish(tmp_path / "run", uninterrupted)
+
+
+def finish(path: Path, expected: str) -> None:
+    """Resume to the end: the draws are those of an uninterrupted run, and nothing is left damaged."""
+    finished = small_run(out=path, resume=True)
+    assert digest(finished) == expected
+    assert RunDirectory(path).problems() == []
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("committed") / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        commit_often(patch)
+        small_run(out=path)
+    return path
+
+
+def damage(path: Path, rng: random.Random) -> str:
+    """Flip, cut or delete one file of a run; return its name."""
+    files = [p for p in sorted(path.rglob("*")) if p.is_file() and p.name != "lock"]
+    victim = rng.choice(files)
+    content = bytearray(victim.read_bytes())
+    kind = rng.choice(("flip", "cut", "delete"))
+    if kind == "delete":
+        victim.unlink()
+    elif kind == "cut":
+        victim.write_bytes(content[: rng.randrange(len(content))])
+    else:
+        content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        victim.write_bytes(content)
+    return victim.name
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_verify_names_every_damaged_file(tmp_path, committed, seed):
+    check_damage(tmp_path, committed, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60, 1060))
+def test_verify_names_every_damaged_file_at_length(tmp_path, committed, seed):
+    check_damage(tmp_path, committed, seed)
+
+
+def check_damage(tmp_path: Path, committed: Path, seed: int) -> None:
+    path = shutil.copytree(committed, tmp_path / "run")
+    name = damage(path, random.Random(seed))
+    problems = RunDirectory(path).problems()
+    assert any(name in problem for problem in problems), (name, problems)
+    with contextlib.suppress(steppe.errors.SteppeError):  # anything else is a crash
+        steppe.open(path)
+
+
+def test_damage_to_the_newest_commit_falls_back_to_the_one_before(tmp_path, committed, uninterrupted):
+    path = shutil.copytree(committed, tmp_path / "run")
+    newest = max(path.glob("manifest-*.json"))
+    newest.write_bytes(newest.read_bytes()[:-20])
+    before = steppe.open(path)
+    assert before.trace.num_rows < COUNTS["num_warmup"] + COUNTS["num_draws"]
+    resumed = small_run(out=path, resume=True)
+    assert digest(resumed) == uninterrupted
+    assert any("manifest" in p.name for p in (path / "quarantine").iterdir())
+
+
+def test_a_manifest_cannot_name_a_file_outside_the_run(tmp_path, committed):
+    from steppe.run.files import read_json, write_json
+
+    path = shutil.copytree(committed, tmp_path / "run")
+    for manifest_path in path.glob("manifest-*.json"):
+        manifest = read_json(manifest_path)
+        manifest["segments"][0]["file"] = "../../secret.npz"
+        write_json(manifest_path, manifest)
+    assert any("secret" in problem for problem in RunDirectory(path).problems())
+    with pytest.raises(steppe.errors.SteppeError):
+        steppe.open(path)
+
+
+def test_only_one_process_writes(tmp_path):
+    small_run(out=tmp_path / "run", num_draws=20)
+    holder = RunDirectory(tmp_path / "run")
+    holder.lock()
+    with pytest.raises(StorageError, match="another process"):
+        small_run(out=tmp_path / "run", resume=True)
+    holder.release()
+    small_run(out=tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"recipe": steppe.edmala(0.3)}, "sampler|numbers"),
+        ({"recipe": steppe.dmala()}, "recipe"),
+        ({"num_chains": 5}, "num_chains"),
+        ({"thinning": 2}, "thinning"),
+        ({"chain_block": 2}, "chain_block"),
+        ({"num_warmup": 41}, "num_warmup"),
+        ({"keep": "stats"}, "keep"),
+    ],
+)
+def test_a_run_is_not_continued_as_another(tmp_path, change, named):
+    small_run(out=tmp_path / "run", num_draws=20)
+    with pytest.raises(RunMismatchError, match=named):
+        small_run(out=tmp_path / "run", resume=True, **change)
+
+
+def test_a_new_run_never_overwrites_an_old_one(tmp_path):
+    small_run(out=tmp_path / "run", num_draws=20)
+    with pytest.raises(StorageError, match="already holds"):
+        small_run(out=tmp_path / "run", num_draws=20)
+
+
+def test_a_directory_that_is_no_run_is_called_so(tmp_path):
+    with pytest.raises(steppe.errors.RunError, match=r"run\.json"):
+        steppe.open(tmp_path)
+
+
+def test_a_description_from_the_future_is_refused(tmp_path):
+    from steppe.run.files import read_json, write_json
+
+    small_run(out=tmp_path / "run", num_draws=20)
+    config = read_json(tmp_path / "run" / "run.json")
+    write_json(tmp_path / "run" / "run.json", {**config, "format": 99})
+    with pytest.raises((RunMismatchError, DamagedRunError), match="format"):
+        steppe.open(tmp_path / "run")

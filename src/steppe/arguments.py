@@ -16,8 +16,7 @@ def number(name: str, argument: str, value: Any) -> Any:
     is_real = array.shape == () and array.dtype.kind in "fiu" and np.isfinite(array)
     if not is_real:
         raise RecipeError(
-            f"`{name}({argument}=...)` must be a finite number; got {value!r}. Leave it out for the "
-            "default."
+            f"`{name}({argument}=...)` must be a finite number; got {value!r}. Leave it out for the default."
         )
     return float(array)
 

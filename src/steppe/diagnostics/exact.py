@@ -57,9 +57,7 @@ def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = 
             "transition matrix. Use `edula_glu` or `edmala_glu`, or sample."
         )
     if sampler.landscape.coupling.has_center and center is None:
-        raise DomainError(
-            f"`transition_matrix({recipe.name}, ...)` needs the `center` it is conditioned on."
-        )
+        raise DomainError(f"`transition_matrix({recipe.name}, ...)` needs the `center` it is conditioned on.")
     return np.asarray(_proposal_matrix(block, sampler.landscape, center))
 
 
@@ -130,8 +128,10 @@ def _conditional_matrix(block: BlockConditional, landscape: Landscape) -> Array:
         def about(base: Array) -> Array:
             levels, values, _ = block.candidates(target, state, sites, base)
             ends = jax.vmap(domain.replace_sites, (None, None, 0))(position, sites, levels)
-            return jnp.zeros(len(positions)).at[domain.index(ends)].add(
-                jax.nn.softmax(landscape.inverse_temperature * values)
+            return (
+                jnp.zeros(len(positions))
+                .at[domain.index(ends)]
+                .add(jax.nn.softmax(landscape.inverse_temperature * values))
             )
 
         return jnp.where(exists[:, None], jax.vmap(about)(bases), 0).sum(0) / exists.sum()

@@ -24,7 +24,7 @@ def collect(engine: Engine, num_rows: int, report: Reporter) -> dict[str, np.nda
     """Run to a row and keep everything in memory."""
     parts = []
     for chunk in engine.chunks(num_rows):
-        parts.append(row_arrays(chunk.rows))
+        parts.append(row_arrays(chunk.rows, engine.plan.keep))
         report(chunk)
     return join(parts) if parts else {}
 
@@ -49,14 +49,15 @@ def stream(engine: Engine, num_rows: int, report: Reporter, directory: RunDirect
 
 
 def _commit(engine: Engine, pending: list[Chunk], directory: RunDirectory) -> None:
-    rows = join(row_arrays(chunk.rows) for chunk in pending)
+    rows = join(row_arrays(chunk.rows, engine.plan.keep) for chunk in pending)
     seconds = sum(chunk.seconds for chunk in pending)
     directory.commit(rows, chain_arrays(engine.blocks), engine.next_row, seconds)
 
 
-def row_arrays(rows: Rows) -> dict[str, np.ndarray]:
+def row_arrays(rows: Rows, keep: str) -> dict[str, np.ndarray]:
     """Return the arrays of rows by name, without those that are not kept."""
-    return {name: array for name, array in rows._asdict().items() if array is not None}
+    kept = slice(0, 0) if keep == "none" else slice(None)
+    return {name: array[:, kept] for name, array in rows._asdict().items() if array is not None}
 
 
 def chain_arrays(blocks: Chain | None) -> dict[str, np.ndarray]:

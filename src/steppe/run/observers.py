@@ -50,9 +50,9 @@ class Observers(NamedTuple):
 
     def update(self, domain: Domain, state: State, counts: Array) -> "Observers":
         """Look at a state, if it counts."""
-        position, value = state.position, state.log_density
-        if value.ndim:  # an ensemble: look at its best copy
-            position, value = position[jnp.argmax(value)], jnp.max(value)
+        best, position, value = state.position, state.position, state.log_density
+        if value.ndim:  # an ensemble: its first copy stands for the law, its best copy for the record
+            best, position, value = best[jnp.argmax(value)], position[0], jnp.max(value)
         num_seen = self.num_seen + 1
         step = position - self.mean
         mean = self.mean + step / num_seen
@@ -63,7 +63,7 @@ class Observers(NamedTuple):
             mean=mean,
             sum_of_squares=self.sum_of_squares + step * (position - mean),
             best_log_density=jnp.maximum(value, self.best_log_density),
-            best_position=jnp.where(is_better, position, self.best_position),
+            best_position=jnp.where(is_better, best, self.best_position),
             visits=None if visits is None else visits.at[domain.index(position)].add(1),
         )
         return jax.tree.map(lambda new, old: jnp.where(counts, new, old), updated, self)

@@ -18,6 +18,11 @@ from steppe.trace import Trace, join
 if TYPE_CHECKING:
     from xarray import DataTree
 
+    from steppe.diagnostics.findings import Diagnosis
+    from steppe.diagnostics.mixing import Observables
+    from steppe.diagnostics.running import RunningFigures
+    from steppe.report.summary import Summary
+
 
 class Run:
     """Draws of a sampler with their statistics.
@@ -48,6 +53,7 @@ class Run:
         self.seconds = seconds
         self._engine = engine
         self._recipe = recipe
+        self._num_rows_run = trace.num_rows if engine is None else engine.next_row
 
     @classmethod
     def in_memory(
@@ -82,6 +88,47 @@ class Run:
         """The run as an xarray `DataTree` in ArviZ schema."""
         return self.trace.to_datatree({"steppe": _as_attributes(self.config)["steppe"]})
 
+    @property
+    def observers(self) -> "RunningFigures":
+        """Running figures of a run whose draws were not kept: mean, variance, best state, visits."""
+        from steppe.diagnostics.running import RunningFigures
+
+        chains = None if self._engine is None else self._engine.blocks
+        if self._engine is None or chains is None:
+            raise RunError(
+                "Running figures are at hand where the run was sampled. Get those of a run on disk by "
+                "`sample(target, recipe, out=path, resume=True).observers`, with all it was started with."
+            )
+        if chains.observers is None:
+            raise RunError(
+                f"`sample(keep={self.config['keep']!r})` makes no running figures: the draws themselves are "
+                "kept. Sample with `keep='stats'` or `keep='none'` for them."
+            )
+        self._check_is_newest()
+        return RunningFigures.of(chains.observers, self._engine.plan.num_chains)
+
+    def summary(self, observables: "Observables | None" = None, *, limit: float = 1.05) -> "Summary":
+        """Say what mixed and what is stuck; print it, or take `to_dict()`.
+
+        Parameters
+        ----------
+        observables
+            Functions of a batch of positions that return one number for each, by name, for example
+            `{"magnetisation": lambda positions: positions.mean(axis=-1)}`.
+        limit
+            Largest R-hat of chains that agree.
+        """
+        from steppe.diagnostics.findings import diagnose
+        from steppe.diagnostics.mixing import assess, cost
+        from steppe.report.summary import Summary
+
+        mixing = assess(self.trace, thinning=self.config["thinning"], observables=observables, limit=limit)
+        return Summary(self.config, mixing, cost(self.trace, self.config, self.seconds), diagnose(mixing))
+
+    def diagnose(self, observables: "Observables | None" = None, *, limit: float = 1.05) -> "Diagnosis":
+        """Say whether the run can be relied on, and what is wrong; arguments as in `summary`."""
+        return self.summary(observables, limit=limit).diagnosis
+
     def extend(self, num_draws: int, *, progress: bool | None = None) -> "Run":
         """Return this run with `num_draws` more draws per chain: the ones a longer run would have made."""
         if self._engine is None or self.path is not None:
@@ -89,6 +136,7 @@ class Run:
                 "`extend` continues a run in memory. A run on disk is continued by "
                 "`sample(..., num_draws=more, out=path, resume=True)`."
             )
+        self._check_is_newest()
         engine = self._engine
         engine.plan = _longer(engine.plan, num_draws)
         with progress_bar(engine.plan, engine.next_row, progress) as report:
@@ -104,14 +152,20 @@ class Run:
             raise RunError(
                 "Only a run made by `sample` in this process can be saved; this one is on disk already."
             )
+        self._check_is_newest()
         directory = RunDirectory(path)
         directory.create(self.config)
         try:
             arrays = dict(self.trace.arrays)
-            directory.commit(arrays, chain_arrays(self._engine.blocks), self.trace.num_rows, self.seconds)
+            directory.commit(arrays, chain_arrays(self._engine.blocks), self._num_rows_run, self.seconds)
         finally:
             directory.release()
         return directory.path
+
+    def _check_is_newest(self) -> None:
+        """Refuse to speak for chains that have moved on."""
+        if self._engine is not None and self._engine.next_row != self._num_rows_run:
+            raise RunError("The run was extended since. Use the run that `extend` returned.")
 
     def __repr__(self) -> str:
         config = self.config

@@ -38,6 +38,7 @@ def sample(
     progress: bool | None = None,
     adapt: bool = True,
     chain_block: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> Run:
     """Sample a target.
 
@@ -74,6 +75,8 @@ def sample(
         Adapt the step size in warm-up. Unadjusted samplers always keep theirs.
     chain_block
         Number of chains that run side by side; part of what defines the draws in the last bit.
+    metadata
+        Anything to keep with the run, as JSON.
 
     Returns
     -------
@@ -95,15 +98,17 @@ def sample(
     if out is None:
         if resume:
             raise RunError("`sample(resume=True)` needs `out`, the directory of the run to continue.")
-        return _in_memory(engine, recipe, initial, progress)
-    return _on_disk(engine, recipe, initial, progress, RunDirectory(out), resume)
+        return _in_memory(engine, recipe, initial, progress, metadata)
+    return _on_disk(engine, recipe, initial, progress, RunDirectory(out), resume, metadata)
 
 
-def _in_memory(engine: Engine, recipe: Recipe, initial: Any, progress: bool | None) -> Run:
+def _in_memory(
+    engine: Engine, recipe: Recipe, initial: Any, progress: bool | None, metadata: Mapping[str, Any] | None
+) -> Run:
     engine.start(initial)
     with progress_bar(engine.plan, 0, progress) as report:
         arrays = collect(engine, engine.plan.num_rows, report)
-    return Run.in_memory(engine, recipe, arrays, description(engine, recipe))
+    return Run.in_memory(engine, recipe, arrays, description(engine, recipe, metadata))
 
 
 def _on_disk(
@@ -113,9 +118,10 @@ def _on_disk(
     progress: bool | None,
     directory: RunDirectory,
     resume: bool,
+    metadata: Mapping[str, Any] | None,
 ) -> Run:
     engine.start(initial)
-    config = description(engine, recipe)
+    config = description(engine, recipe, metadata)
     try:
         if resume and directory.exists:
             _continue(engine, directory, config)
@@ -141,7 +147,7 @@ def _continue(engine: Engine, directory: RunDirectory, config: Mapping[str, Any]
 def _check_same(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """Refuse to continue a run as something else; more draws of the same are welcome."""
     for name in wanted:
-        if name in ("num_draws", "software"):
+        if name in ("num_draws", "software", "metadata"):
             continue
         if saved.get(name) != wanted[name]:
             raise RunMismatchError(
@@ -156,7 +162,7 @@ def _check_same(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
         )
 
 
-def description(engine: Engine, recipe: Recipe) -> dict[str, Any]:
+def description(engine: Engine, recipe: Recipe, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return everything that defines the draws, ready for JSON."""
     plan, sampler = engine.plan, engine.sampler
     return {
@@ -172,6 +178,7 @@ def description(engine: Engine, recipe: Recipe) -> dict[str, Any]:
         "adapts": engine.schedule.adapts,
         **_plan_fields(plan),
         "software": software(),
+        "metadata": dict(metadata or {}),
     }
 
 

@@ -219,12 +219,8 @@ class RunDirectory:
         committed = [int(p.stem) for p in (self.path / "segments").glob("*.npz") if p.stem.isdigit()]
         newest = max(committed, default=0)
         wanted = range(max(1, newest - KEPT_MANIFESTS + 1), newest + 1)
-        paths = (self._manifest_path(index) for index in wanted)
-        return [
-            f"{p.name} is missing: its commit was cut short, or it was deleted."
-            for p in paths
-            if not p.exists()
-        ]
+        missing = [f"manifest-{n:06d}.json" for n in wanted if not self._manifest_path(n).exists()]
+        return [f"{name} is missing: its commit was cut short, or it was deleted." for name in missing]
 
     def _damage(self, manifest: dict[str, Any]) -> list[str]:
         found = []

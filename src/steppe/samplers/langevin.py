@@ -207,9 +207,7 @@ def edmala_ou(
             f"`edmala_ou(persistence=...)` must be in [0, 1); got {persistence!r}. 0 draws the center "
             "afresh, values near 1 let it drift slowly."
         )
-    return _alternate(
-        "edmala_ou", step_size, coupling_variance, ρ, coupling_form, center_start, Metropolis()
-    )
+    return _alternate("edmala_ou", step_size, coupling_variance, ρ, coupling_form, center_start, Metropolis())
 
 
 def _joint(

@@ -1,0 +1,5 @@
+"""`python -m steppe` is the command line."""
+
+from steppe.cli import main
+
+main()

@@ -1,0 +1,68 @@
+"""Names typed by the user → targets and recipes."""
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import steppe.targets
+from steppe.errors import RunError, SteppeError
+from steppe.kernel.compose import Recipe
+from steppe.samplers import ALL_RECIPES
+from steppe.target import Target
+
+
+def built_in_targets() -> dict[str, Callable[..., Target]]:
+    """Return the functions of `steppe.targets` that make targets."""
+    return {name: getattr(steppe.targets, name) for name in steppe.targets.__all__}
+
+
+def is_own_code(name: str) -> bool:
+    """Whether a target name is the user's `module:function`."""
+    return ":" in name
+
+
+def make_target(name: str, parameters: Mapping[str, Any]) -> Target:
+    """Build a target by the name of a built-in one or as `module:function`."""
+    make = _imported(name) if is_own_code(name) else _named(name, built_in_targets(), "target")
+    target = _called(make, name, parameters)
+    if not isinstance(target, Target):
+        raise RunError(f"`{name}` must return a `steppe.Target`; it returned {type(target).__name__}.")
+    return target
+
+
+def make_recipe(name: str, parameters: Mapping[str, Any]) -> Recipe:
+    """Build a recipe by name."""
+    return _called(_named(name, ALL_RECIPES, "sampler"), name, parameters)
+
+
+def _named(name: str, known: Mapping[str, Callable[..., Any]], kind: str) -> Callable[..., Any]:
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=3)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
+    raise RunError(f"There is no {kind} named {name!r}. {hint}")
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    module, _, function = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)
+    except ImportError as error:
+        raise RunError(f"The module of `{name}` cannot be imported: {error}.") from error
+    except AttributeError as error:
+        raise RunError(f"`{name}`: {error}.") from error
+
+
+def _called(make: Callable[..., Any], name: str, parameters: Mapping[str, Any]) -> Any:
+    try:
+        inspect.signature(make).bind(**parameters)
+    except TypeError as error:
+        raise RunError(f"`{name}` takes {inspect.signature(make)}: {error}.") from error
+    try:
+        return make(**parameters)
+    except SteppeError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise RunError(f"`{name}` refused its parameters {dict(parameters)}: {error}.") from error

@@ -1,0 +1,59 @@
+"""The run file: what to sample, how, and how much, checked field by field."""
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from steppe.errors import RunError
+
+
+class RunFile(BaseModel):
+    """What `steppe run` needs to know.
+
+    A target is the name of a built-in one, or `module:function` where the function returns a
+    `steppe.Target`; a recipe is the name of a sampler. Parameters are passed to them by name.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    target: str = Field(min_length=1)
+    target_parameters: dict[str, Any] = {}
+    recipe: str = "dmala"
+    recipe_parameters: dict[str, Any] = {}
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    num_chains: int = Field(default=4, ge=1)
+    num_warmup: int = Field(default=1000, ge=0)
+    num_draws: int = Field(default=1000, ge=1)
+    thinning: int = Field(default=1, ge=1)
+    keep: Literal["draws", "stats", "none"] = "draws"
+    chain_block: int | None = Field(default=None, ge=1)
+
+
+def read_run_file(path: Path) -> dict[str, Any]:
+    """Return the fields of a TOML run file, unchecked."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError(f"There is no run file {path}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"The run file {path} cannot be read: {error}.") from error
+    except tomllib.TOMLDecodeError as error:
+        raise RunError(f"The run file {path} is not valid TOML: {error}.") from error
+
+
+def checked(fields: dict[str, Any]) -> RunFile:
+    """Return a run file, or say which field is wrong, what it holds and what is allowed."""
+    try:
+        return RunFile.model_validate(fields, strict=True)
+    except ValidationError as error:
+        lines = []
+        for problem in error.errors():
+            field = ".".join(str(part) for part in problem["loc"]) or "run file"
+            if problem["type"] == "extra_forbidden":
+                allowed = ", ".join(RunFile.model_fields)
+                lines.append(f"`{field}` is not a field of a run file; the fields are {allowed}.")
+            else:
+                lines.append(f"`{field}`: {problem['msg']}; got {problem.get('input')!r}.")
+        raise RunError(" ".join(lines)) from error

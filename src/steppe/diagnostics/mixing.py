@@ -1,0 +1,188 @@
+"""What a run says about itself: figures of the log-density and of chosen observables, and verdicts."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steppe.diagnostics.chains import ChainVerdicts, judge_chains, unique_rows
+from steppe.diagnostics.quantity import Quantity, measure
+from steppe.diagnostics.sites import RHAT_LIMIT, SiteVerdicts, judge_sites
+from steppe.domain import Domain
+from steppe.errors import RunError
+from steppe.samplers import ALL_RECIPES
+from steppe.trace import Trace
+
+LOG_DENSITY = "log_density"
+# Their cost is counted in log-densities per level or in table look-ups, not in values and gradients.
+CONDITIONAL_RECIPES = ("gibbs", "block_gibbs", "hamming_ball")
+
+Observables = Mapping[str, Callable[[np.ndarray], Any]]
+
+
+class Cost(NamedTuple):
+    """What the whole run cost, warm-up included, all chains together.
+
+    Attributes
+    ----------
+    num_steps
+        Steps of all chains.
+    num_evaluations
+        Values with gradients of the model; `None` for samplers whose cost is of another kind.
+    seconds
+        Time spent stepping, compilation included.
+    """
+
+    num_steps: int
+    num_evaluations: int | None
+    seconds: float
+
+
+class Mixing(NamedTuple):
+    """Everything there is to say about the mixing of a run.
+
+    Attributes
+    ----------
+    quantities
+        The log-density first, then the observables.
+    sites
+        Verdicts by site, or `None` if levels were not kept.
+    chains
+        Verdicts by chain.
+    chain_means
+        Mean log-density by chain.
+    acceptance_rate
+        Mean over chains and kept steps.
+    flip_rate
+        Share of sites that change in a step.
+    num_unique
+        Number of different states among the kept draws (of all copies), or `None`.
+    num_draws
+        Kept draws per chain.
+    num_copies
+        Copies in an ensemble, else 1.
+    num_nonfinite
+        Proposals rejected because the log-density or its gradient was not a number, warm-up included.
+    limit
+        Largest R-hat of chains that agree.
+    """
+
+    quantities: tuple[Quantity, ...]
+    sites: SiteVerdicts | None
+    chains: ChainVerdicts
+    chain_means: np.ndarray
+    acceptance_rate: float
+    flip_rate: float
+    num_unique: int | None
+    num_draws: int
+    num_copies: int
+    num_nonfinite: int
+    limit: float
+
+    @property
+    def log_density(self) -> Quantity:
+        """Figures of the log-density."""
+        return self.quantities[0]
+
+
+def assess(
+    trace: Trace, *, thinning: int = 1, observables: Observables | None = None, limit: float = RHAT_LIMIT
+) -> Mixing:
+    """Look at a trace from all sides.
+
+    Parameters
+    ----------
+    trace
+        The run.
+    thinning
+        Steps per draw.
+    observables
+        Functions of a batch of positions, `(batch, *domain.shape)`, that return one number for each.
+    limit
+        Largest R-hat of chains that agree, for sites and quantities.
+    """
+    log_density = _kept_log_density(trace)
+    levels = trace.levels() if trace.has("levels") else None
+    measured = {LOG_DENSITY: log_density, **_observed(trace.domain, levels, observables or {})}
+    quantities = tuple(measure(name, values) for name, values in measured.items())
+    num_copies = log_density.shape[2] if log_density.ndim == 3 else 1
+    return Mixing(
+        quantities=quantities,
+        sites=None if levels is None else judge_sites(levels, limit),
+        chains=judge_chains(trace, levels, limit),
+        chain_means=log_density.reshape(len(log_density), -1).mean(axis=1, dtype=float),
+        acceptance_rate=float(trace.statistic("acceptance_rate").mean(dtype=float)),
+        flip_rate=float(
+            trace.statistic("num_flips").mean() / (thinning * num_copies * trace.domain.num_sites)
+        ),
+        num_unique=None if levels is None else unique_rows(levels.reshape(-1, levels.shape[-1]))[0],
+        num_draws=log_density.shape[1],
+        num_copies=num_copies,
+        num_nonfinite=int(sum(trace.statistic("num_nonfinite", warmup=w).sum() for w in (False, True))),
+        limit=limit,
+    )
+
+
+def cost(trace: Trace, config: Mapping[str, Any], seconds: float) -> Cost:
+    """Count steps and model evaluations of a run.
+
+    Parameters
+    ----------
+    trace
+        The run.
+    config
+        Its description, of which recipe, numbers and thinning are read.
+    seconds
+        Time spent stepping.
+    """
+    log_density = trace.arrays[LOG_DENSITY]
+    num_steps = log_density.shape[0] * trace.num_rows * config["thinning"]
+    recipe = config["recipe"]
+    if recipe in CONDITIONAL_RECIPES or recipe not in ALL_RECIPES:
+        return Cost(num_steps, None, seconds)
+    num_copies = log_density.shape[2] if log_density.ndim == 3 else 1
+    per_step = num_copies + ("center_weight" in config["numbers"])  # a weighted center is evaluated as well
+    return Cost(num_steps, num_steps * per_step, seconds)
+
+
+def _kept_log_density(trace: Trace) -> np.ndarray:
+    if not trace.has(LOG_DENSITY):
+        raise RunError(
+            "The run kept no statistics, so nothing can be said about its mixing. Sample with `keep='draws'` "
+            "or `keep='stats'`; what was kept is in `run.observers`."
+        )
+    log_density = trace.statistic(LOG_DENSITY)
+    if log_density.shape[1] == 0:
+        raise RunError("The run has no draws after warm-up yet. Resume it, or wait for it.")
+    return log_density
+
+
+def _observed(domain: Domain, levels: np.ndarray | None, observables: Observables) -> dict[str, np.ndarray]:
+    if not observables:
+        return {}
+    if levels is None:
+        raise RunError(
+            f"Observables {sorted(observables)} need the draws, which this run did not keep. Sample with "
+            "`keep='draws'`."
+        )
+    if LOG_DENSITY in observables:
+        raise RunError(f"An observable cannot be called {LOG_DENSITY!r}, which is shown in any case.")
+    return {name: _values(name, function, domain, levels) for name, function in observables.items()}
+
+
+def _values(
+    name: str, function: Callable[[np.ndarray], Any], domain: Domain, levels: np.ndarray
+) -> np.ndarray:
+    """Apply an observable chain by chain: positions are larger than levels."""
+    values = []
+    for chain in levels:
+        positions = np.asarray(domain.from_levels(chain.reshape(-1, domain.num_sites)))
+        result = np.asarray(function(positions))
+        if result.shape != positions.shape[:1]:
+            raise RunError(
+                f"The observable {name!r} must turn positions of shape {positions.shape} into "
+                f"{positions.shape[:1]}, one number each; it returned shape {result.shape}. Reduce the axes "
+                "of a position, for example `lambda positions: positions.mean(axis=-1)`."
+            )
+        values.append(result.reshape(chain.shape[:-1]))
+    return np.stack(values)

@@ -1,0 +1,1 @@
+"""Numbers → tables and figures. Layout only: no sampling, no statistics."""

@@ -1,0 +1,150 @@
+"""The command line: data on standard output, one sentence on standard error, documented exit codes."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from steppe.cli import main
+
+SMALL = ["--num-draws", "30", "--num-warmup", "10"]
+
+
+def call(*arguments: object) -> int:
+    """Run the command line in this process and return its exit code."""
+    try:
+        main([str(argument) for argument in arguments])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return 0
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "run"
+    assert call("run", "--target", "paper_bernoulli", "--recipe", "gibbs", "--out", path, *SMALL) == 0
+    return path
+
+
+def test_run_prints_a_summary_and_leaves_a_whole_run(finished, capsys):
+    assert call("verify", finished) == 0
+    assert "whole" in capsys.readouterr().out
+
+
+def test_json_is_the_only_thing_on_standard_output(finished, capsys):
+    call("diagnose", finished, "--json")
+    assert json.loads(capsys.readouterr().out)["path"] == str(finished)
+
+
+def test_resume_continues_to_more_draws(finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    assert call("resume", copy, "--num-draws", "50", "--json") == 0
+    capsys.readouterr()
+    import steppe
+
+    assert steppe.open(copy).trace.levels().shape == (4, 50, 4)
+
+
+def test_verify_exits_with_1_when_something_is_damaged(finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    segment = next((copy / "segments").iterdir())
+    segment.write_bytes(segment.read_bytes()[:-1])
+    assert call("verify", copy) == 1
+    assert segment.name in capsys.readouterr().out
+
+
+def test_a_run_file_and_its_overrides(tmp_path, capsys):
+    file = tmp_path / "run.toml"
+    file.write_text('target = "paper_bernoulli"\nrecipe = "gibbs"\nnum_draws = 500\nnum_warmup = 10\n')
+    assert call("run", file, "--out", tmp_path / "run", "--num-draws", "30", "--json") == 0
+    assert json.loads(capsys.readouterr().out)
+
+
+def test_own_targets_are_named_again_on_resume(tmp_path, monkeypatch, capsys):
+    module = tmp_path / "own_model.py"
+    module.write_text(
+        "import steppe\n\ndef model(bits: int = 3):\n"
+        "    return steppe.Target(lambda x: x.sum(), steppe.Binary(bits))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    out = tmp_path / "run"
+    assert call("run", "--target", "own_model:model", "--recipe", "gibbs", "--out", out, *SMALL) == 0
+    assert call("resume", out) == 2
+    assert "--target own_model:model" in capsys.readouterr().err
+    assert call("resume", out, "--target", "own_model:model", "--num-draws", "40") == 0
+
+
+def test_lists_name_every_sampler_and_target(capsys):
+    assert call("samplers") == 0
+    assert call("targets") == 0
+    shown = capsys.readouterr().out
+    assert "edmala_glu" in shown
+    assert "paper_bernoulli" in shown
+    assert call("version") == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "--target", "paper_bernouli"], "paper_bernoulli"),
+        (["run", "--target", "paper_bernoulli", "--recipe", "dmalla"], "dmala"),
+        (["run", "--target", "paper_bernoulli", "--num-draws", "0"], "num_draws"),
+        (["run", "--target", "paper_bernoulli", "--num-draws", "many"], "many"),
+        (["run", "--target", "paper_bernoulli", "--seed", "-1"], "seed"),
+        (["run", "--target", "no_such_module:f"], "no_such_module"),
+        (["run", "--target", "steppe:no_such_function"], "no_such_function"),
+        (["run", "--target", "math:sqrt"], "math:sqrt"),
+        (["run", "--target", "[red]\x1b[31mx"], "no target"),
+        (["run", "no_such_file.toml"], "no_such_file"),
+        (["run", "--wrong-flag", "1"], "wrong"),
+        (["run"], "target"),
+    ],
+)
+def test_a_bad_request_is_one_sentence_exit_code_2_and_no_file(tmp_path, capsys, arguments, said):
+    out = tmp_path / "run"
+    assert call(*arguments, "--out", out) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert "Traceback" not in captured.err
+    assert "\x1b[31mx" not in captured.err
+    assert captured.out == ""
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("target = ", "TOML"),
+        ('target = "paper_bernoulli"\ncolour = 1\n', "colour"),
+        ('target = "paper_bernoulli"\nnum_chains = 2.5\n', "num_chains"),
+        ('target = "paper_bernoulli"\nkeep = "all"\n', "keep"),
+        ('target = "paper_bernoulli"\nrecipe_parameters = {stepsize = 1}\n', "stepsize"),
+        ('target = "paper_bernoulli"\nrecipe_parameters = {step_size = -1.0}\n', "positive"),
+        ("num_draws = 5\n", "target"),
+        ("\x00", "TOML"),
+    ],
+)
+def test_a_bad_run_file_names_the_field(tmp_path, capsys, content, said):
+    file = tmp_path / "run.toml"
+    file.write_text(content)
+    assert call("run", file, "--out", tmp_path / "run") == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("verb", ["resume", "verify", "diagnose"])
+def test_verbs_on_something_that_is_no_run(tmp_path, capsys, verb):
+    assert call(verb, tmp_path) == 2
+    assert "run.json" in capsys.readouterr().err
+
+
+def test_a_full_directory_is_a_storage_failure(finished, capsys):
+    assert call("run", "--target", "paper_bernoulli", "--out", finished) == 3
+    assert "already holds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["run", "resume", "verify", "diagnose", "samplers", "targets", "version"])
+def test_help_has_an_example(verb, capsys):
+    assert call(verb, "--help") == 0
+    assert f"steppe {verb}" in capsys.readouterr().out

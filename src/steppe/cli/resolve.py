@@ -4,7 +4,7 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_type_hints
 
 import steppe.targets
 from steppe.errors import RunError, SteppeError
@@ -15,7 +15,13 @@ from steppe.target import Target
 
 def built_in_targets() -> dict[str, Callable[..., Target]]:
     """Return the functions of `steppe.targets` that make targets."""
-    return {name: getattr(steppe.targets, name) for name in steppe.targets.__all__}
+    functions = {name: getattr(steppe.targets, name) for name in steppe.targets.__all__}
+    return {name: function for name, function in functions.items() if _makes_target(function)}
+
+
+def _makes_target(function: Callable[..., Any]) -> bool:
+    made = get_type_hints(function).get("return")
+    return isinstance(made, type) and issubclass(made, Target)
 
 
 def is_own_code(name: str) -> bool:

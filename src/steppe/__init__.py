@@ -19,6 +19,7 @@ from steppe.samplers import (
     robust_ensemble,
     roughness_tilted,
 )
+from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.run.result import Run, open_run as open
 from steppe.run.sample import sample
 
@@ -46,6 +47,7 @@ __all__ = [
     "hamming_ball",
     "robust_ensemble",
     "roughness_tilted",
+    "coupling_variance_from_flip_fraction",
     "sample",
     "Run",
     "open",

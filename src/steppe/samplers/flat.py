@@ -13,9 +13,9 @@ from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
 from steppe.kernel.replicas import LatticeCenter, Replicas, WeightedCenter
 from steppe.kernel.tilt import RoughnessTilt
 from steppe.pytree import is_concrete
+from steppe.samplers.flip_fraction import CenterKind
 from steppe.samplers.langevin import ADJUSTED_STEP, COUPLING_VARIANCE
 
-CenterKind = Literal["gaussian", "lattice"]
 TiltBase = Literal["dmala", "glu"]
 Differences = Literal["gradient", "exact"]
 

@@ -5,10 +5,12 @@ from this one decorator.
 """
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
 from jax.core import Tracer
+from jax.tree_util import GetAttrKey
 
 T = TypeVar("T")
 
@@ -20,8 +22,32 @@ def static(**options: Any) -> Any:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field, static))
 def piece(cls: type[T]) -> type[T]:
-    """Make `cls` a frozen dataclass and register it with JAX as a pytree."""
-    return jax.tree_util.register_dataclass(dataclasses.dataclass(frozen=True)(cls))
+    """Make `cls` a frozen dataclass and register it with JAX as a pytree.
+
+    `jax.tree_util.register_dataclass` would be shorter, but in jax 0.10 the structures of two classes
+    registered with it are equal whenever their fields are (`Metropolis` has the fields of `Unadjusted`:
+    none), and `jit` may then run the program compiled for the other one.
+    """
+    made: Any = dataclasses.dataclass(frozen=True)(cls)
+    fields = dataclasses.fields(made)
+    traced = tuple(field.name for field in fields if not field.metadata.get("static"))
+    fixed = tuple(field.name for field in fields if field.metadata.get("static"))
+
+    def flatten_with_keys(node: Any) -> tuple[Any, tuple[Any, ...]]:
+        children = tuple((GetAttrKey(name), getattr(node, name)) for name in traced)
+        return children, tuple(getattr(node, name) for name in fixed)
+
+    def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple(getattr(node, name) for name in traced), tuple(getattr(node, name) for name in fixed)
+
+    def unflatten(structure: tuple[Any, ...], children: Iterable[Any]) -> Any:
+        node = object.__new__(made)
+        for name, value in zip((*traced, *fixed), (*children, *structure), strict=True):
+            object.__setattr__(node, name, value)
+        return node
+
+    jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
+    return made
 
 
 def is_concrete(tree: Any) -> bool:

@@ -89,7 +89,7 @@ def roughness_tilted(
     differences
         Which `R` the law uses. `"gradient"`: `R = mean |gradient · jump|` over one-site changes; it needs
         no extra evaluation and equals the mean absolute difference when `U` is linear in each site;
-        otherwise the law is the one with this surrogate. `"exact"`: `R = mean |ΔU|` from `target.differences`.
+        otherwise the law has this surrogate. `"exact"`: `R = mean |ΔU|` from `target.differences`.
     coupling_variance
         `η` for `base="glu"`, default 1 unit.
 

@@ -1,5 +1,26 @@
 """Ready-made targets: what the paper samples from, and the problems its users have."""
 
 from steppe.targets.bernoulli import bernoulli_table, paper_bernoulli
+from steppe.targets.ising import ising, ising_graph, ising_lattice
+from steppe.targets.perceptron import perceptron, random_labels, teacher_student
+from steppe.targets.potts import potts
+from steppe.targets.qubo import max_cut, qubo
+from steppe.targets.rbm import layerwise_gibbs, rbm
+from steppe.targets.rbm_normalizer import log_normalizer
 
-__all__ = ["bernoulli_table", "paper_bernoulli"]
+__all__ = [
+    "bernoulli_table",
+    "ising",
+    "ising_graph",
+    "ising_lattice",
+    "layerwise_gibbs",
+    "log_normalizer",
+    "max_cut",
+    "paper_bernoulli",
+    "perceptron",
+    "potts",
+    "qubo",
+    "random_labels",
+    "rbm",
+    "teacher_student",
+]

@@ -9,6 +9,7 @@ from jax import Array
 from steppe.domain import Domain
 from steppe.kernel import noise
 from steppe.kernel.noise import Keys
+from steppe.numerics import softplus
 
 
 class Flips(NamedTuple):
@@ -25,7 +26,7 @@ class Flips(NamedTuple):
     def terms(self, value: Array) -> list[Array]:
         """Log-probability of a position, one term per site: `log_sigmoid(±logit)`."""
         flipped = self.domain.differs(value, self.position)
-        return [jnp.where(flipped, self.logits, 0) - jax.nn.softplus(self.logits)]
+        return [jnp.where(flipped, self.logits, 0) - softplus(self.logits)]
 
 
 class Levels(NamedTuple):

@@ -1,0 +1,244 @@
+"""Which sites are bound to which, and how strongly: a symmetric matrix `J` in three forms.
+
+All three answer the same questions. `sums(values)` is `J @ values` for values of shape
+`(num_sites, ...)`; `batched_sums` the same for a stack of them. For moves of single sites, `start`
+makes what must be remembered, `sums_at(memory, read, sites)` gives a few rows of `J @ values`, where
+`read(sites)` looks values up, and `follow(memory, site, change)` keeps the memory in step.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.pytree import piece, static
+
+Read = Callable[[Array], Array]
+
+# A padded neighbour list holds `num_sites · largest degree` entries. On one core with 100 chains, adding its
+# columns one after another was 6 times as fast as a sum by segments while about half of it was in use, and
+# half as fast where a quarter was.
+MAX_PADDING_OF_SUMS = 2
+# For single sites the list only has to fit in memory; a graph with a hub would not.
+MAX_PADDING_OF_LISTS = 16
+
+
+@piece
+class DenseBonds:
+    """A full matrix. Remembers `J @ values`, so that one row is added per change."""
+
+    matrix: Array
+
+    has_memory = True
+    lists_neighbours = True
+
+    def sums(self, values: Array) -> Array:
+        """`J @ values`."""
+        return jnp.matmul(self.matrix, values, precision="highest")
+
+    def batched_sums(self, stack: Array) -> Array:
+        """`J @ values` for every position of a stack: one matrix product."""
+        return jax.vmap(self.sums)(stack)
+
+    def start(self, values: Array) -> Array:
+        """Remember all sums."""
+        return self.sums(values)
+
+    def sums_at(self, memory: Array, read: Read, sites: Array) -> Array:
+        """Look the sums up."""
+        return memory[sites]
+
+    def follow(self, memory: Array, site: Array, change: Array) -> Array:
+        """Add the row of the changed site."""
+        return memory + self.matrix[site] * change
+
+
+class _Forgetful:
+    """Bonds whose sums at a site are cheap to make anew from its few neighbours."""
+
+    has_memory = False
+
+    def start(self, values: Array) -> tuple[()]:
+        """Remember nothing."""
+        return ()
+
+    def follow(self, memory: tuple[()], site: Array, change: Array) -> tuple[()]:
+        """Remember nothing."""
+        return memory
+
+
+@piece
+class LatticeBonds(_Forgetful):
+    """A rectangular lattice of any dimension with one coupling, as a stencil.
+
+    Every site is bound to the next one along every axis of length two or more.
+
+    Attributes
+    ----------
+    coupling
+        The strength of every bond.
+    shape
+        Length along each axis; sites are numbered with the last axis fastest.
+    periodic
+        Whether the last site of an axis is bound to the first.
+    """
+
+    coupling: Array
+    shape: tuple[int, ...] = static()
+    periodic: bool = static()
+
+    lists_neighbours = True
+
+    def sums(self, values: Array) -> Array:
+        """Sum over the neighbours of every site."""
+        # One wrapped copy of the flattened array, read at shifted offsets: long contiguous runs, which
+        # is what vectorises. Only the ends of an axis need another offset, chosen by a constant mask.
+        size, width = values.size, values.size // self.shape[0]
+        flat = values.reshape(-1)
+        padded = jnp.concatenate([flat[size - width :], flat, flat[:width]])
+        total = jnp.zeros_like(flat)
+        for axis, length, stride in self._axes(size):
+            place = (np.arange(size) // stride) % length
+            for shift, is_end in ((stride, place == length - 1), (-stride, place == 0)):
+                neighbour = padded[width + shift : width + shift + size]
+                if not self.periodic:
+                    neighbour = jnp.where(is_end, 0, neighbour)
+                elif axis > 0:
+                    back = width - shift * (length - 1)
+                    neighbour = jnp.where(is_end, padded[back : back + size], neighbour)
+                total += neighbour
+        return self.coupling * total.reshape(values.shape)
+
+    def batched_sums(self, stack: Array) -> Array:
+        """The same for every position of a stack."""
+        return jax.vmap(self.sums)(stack)
+
+    def sums_at(self, memory: tuple[()], read: Read, sites: Array) -> Array:
+        """Sum over the neighbours of a few sites."""
+        total = jnp.zeros_like(read(sites))
+        for _, length, stride in self._axes(int(np.prod(self.shape))):
+            place = (sites // stride) % length
+            for step, is_end in ((1, place == length - 1), (-1, place == 0)):
+                wrapped = sites + stride * ((place + step) % length - place)
+                values = read(wrapped)
+                is_open = jnp.logical_and(not self.periodic, is_end)
+                total += jnp.where(_as_column(is_open, values.ndim), 0, values)
+        return self.coupling * total
+
+    def _axes(self, size: int) -> Iterator[tuple[int, int, int]]:
+        """Axis, length and stride in a flat array of the given size, of every axis that has bonds."""
+        stride = size
+        for axis, length in enumerate(self.shape):
+            stride //= length
+            if length > 1:
+                yield axis, length, stride
+
+
+class Lists(NamedTuple):
+    """Neighbours and strengths of shape `(largest degree, num_sites)`, strength 0 where there are fewer."""
+
+    neighbours: Any
+    strengths: Any
+
+
+class Arrows(NamedTuple):
+    """Every bond in both directions, sorted by the site it ends at."""
+
+    sources: Any
+    ends: Any
+    strengths: Any
+
+
+@piece
+class GraphBonds(_Forgetful):
+    """A sparse graph, made by `graph_bonds`.
+
+    Attributes
+    ----------
+    lists
+        Padded lists of neighbours; `None` if a site with very many would make them too long.
+    arrows
+        All bonds one by one; `None` where lists are hardly padded and sums are made from them.
+    num_sites
+        Number of sites.
+    """
+
+    lists: Lists | None
+    arrows: Arrows | None
+    num_sites: int = static()
+
+    @property
+    def lists_neighbours(self) -> bool:
+        """Whether the neighbours of one site can be had without looking at all bonds."""
+        return self.lists is not None
+
+    def sums(self, values: Array) -> Array:
+        """Sum over the neighbours of every site."""
+        if self.arrows is None:
+            return self._sums_of_lists(values)
+        sources, ends, strengths = self.arrows
+        flows = _as_column(strengths, values.ndim) * values[sources]
+        return jax.ops.segment_sum(flows, ends, self.num_sites, indices_are_sorted=True)
+
+    def batched_sums(self, stack: Array) -> Array:
+        """The same for every position of a stack, with the stack as the fastest axis: rows vectorise."""
+        if self.arrows is not None:
+            return jax.vmap(self.sums)(stack)
+        return jnp.moveaxis(self.sums(jnp.moveaxis(stack, 0, -1)), -1, 0)
+
+    def _sums_of_lists(self, values: Array) -> Array:
+        def add(total: Array, column: Lists) -> tuple[Array, None]:
+            return total + _as_column(column.strengths, values.ndim) * values[column.neighbours], None
+
+        return jax.lax.scan(add, jnp.zeros_like(values), self.lists)[0]
+
+    def sums_at(self, memory: tuple[()], read: Read, sites: Array) -> Array:
+        """Sum over the neighbours of a few sites."""
+        assert self.lists is not None
+        values = read(self.lists.neighbours[:, sites])
+        return jnp.sum(_as_column(self.lists.strengths[:, sites], values.ndim) * values, axis=0)
+
+
+Bonds = DenseBonds | LatticeBonds | GraphBonds
+
+
+def graph_bonds(edges: np.ndarray, weights: Any, num_sites: int) -> GraphBonds:
+    """Bonds from checked edges of shape `(num_edges, 2)`; parallel edges add up."""
+    sources, ends = np.concatenate([edges, edges[:, ::-1]]).T
+    order = np.argsort(ends, kind="stable")
+    sources, ends = sources[order], ends[order]
+    strengths = weights[order % max(len(edges), 1)]
+    degrees = np.bincount(ends, minlength=num_sites)
+    padding = num_sites * max(int(degrees.max()), 1) / max(len(ends), num_sites)
+    lists = arrows = None
+    if padding <= MAX_PADDING_OF_LISTS:
+        lists = _padded_lists(sources, ends, degrees, strengths)
+    if padding > MAX_PADDING_OF_SUMS:
+        arrows = Arrows(sources.astype(np.int32), ends.astype(np.int32), strengths)
+    return GraphBonds(lists, arrows, num_sites)
+
+
+def _padded_lists(sources: np.ndarray, ends: np.ndarray, degrees: np.ndarray, strengths: Any) -> Lists:
+    first = np.cumsum(degrees) - degrees
+    slots = np.arange(len(ends)) - first[ends]
+    shape = (max(int(degrees.max()), 1), len(degrees))
+    neighbours = np.zeros(shape, np.int32)
+    neighbours[slots, ends] = sources
+    return Lists(neighbours, scatter(shape, (slots, ends), strengths))
+
+
+def scatter(shape: tuple[int, ...], where: tuple[np.ndarray, ...], values: Any) -> Any:
+    """An array of zeros with values added at some places; of NumPy unless the values are traced."""
+    if not isinstance(values, np.ndarray):
+        return jnp.zeros(shape, values.dtype).at[where].add(values)
+    array = np.zeros(shape, values.dtype)
+    np.add.at(array, where, values)
+    return array
+
+
+def _as_column(array: Array, ndim: int) -> Array:
+    """Add axes at the end, to stand beside values that have more of them."""
+    return array.reshape(array.shape + (1,) * (ndim - array.ndim))

@@ -1,0 +1,92 @@
+"""Reading graphs: edge lists, weight matrices and `networkx` graphs become checked edges and weights."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from steppe.errors import TargetError
+from steppe.targets.checks import array_of_shape, count, symmetric_matrix
+
+
+class Graph(NamedTuple):
+    """Checked edges of shape `(num_edges, 2)`, one weight per edge, and the number of sites."""
+
+    edges: np.ndarray
+    weights: Any
+    num_sites: int
+
+
+def read_edges(name: str, edges: Any, weights: Any, num_sites: int | None) -> Graph:
+    """Check an edge list.
+
+    Parameters
+    ----------
+    name
+        The function the arguments were given to, for messages.
+    edges
+        Pairs of site indices from 0. Parallel edges add up; an edge from a site to itself is refused.
+    weights
+        One number, or one per edge.
+    num_sites
+        Number of sites, or `None` for one more than the largest index.
+    """
+    pairs = np.asarray(edges)
+    if pairs.size == 0:
+        pairs = pairs.reshape(0, 2).astype(int)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
+        raise TargetError(
+            f"`{name}(edges=...)` must be pairs of site indices, an integer array of shape (num_edges, 2); "
+            f"got shape {pairs.shape} and type {pairs.dtype}."
+        )
+    if num_sites is None:
+        num_sites = int(pairs.max(initial=-1)) + 1
+    num_sites = count(f"{name}(num_sites=...)", num_sites)
+    _check_range(name, pairs, num_sites)
+    return Graph(pairs, array_of_shape(f"{name}(weights=...)", weights, (len(pairs),)), num_sites)
+
+
+def _check_range(name: str, pairs: np.ndarray, num_sites: int) -> None:
+    outside = np.argwhere((pairs < 0) | (pairs >= num_sites))
+    if len(outside):
+        edge = int(outside[0, 0])
+        raise TargetError(
+            f"`{name}(edges=...)` must hold indices from 0 to {num_sites - 1}; edge {edge} is "
+            f"{tuple(pairs[edge].tolist())}. Files that count from 1 need `edges - 1`."
+        )
+    loops = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
+    if loops.size:
+        edge = int(loops[0])
+        raise TargetError(
+            f"`{name}(edges=...)`: edge {edge} binds site {pairs[edge, 0]} to itself. Leave such edges out."
+        )
+
+
+def read_graph(name: str, graph: Any, weights: Any, num_nodes: int | None) -> Graph:
+    """Check a `networkx` graph, an edge list (two integer columns), or a symmetric matrix of weights."""
+    if hasattr(graph, "edges") and hasattr(graph, "nodes"):
+        return _from_networkx(name, graph, weights)
+    array = np.asarray(graph)
+    is_edge_list = array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind in "iu"
+    if is_edge_list or array.size == 0 or weights is not None or num_nodes is not None:
+        return read_edges(name, graph, 1.0 if weights is None else weights, num_nodes)
+    return _from_matrix(name, array)
+
+
+def _from_matrix(name: str, matrix: Any) -> Graph:
+    checked = symmetric_matrix(f"{name}(graph=...)", matrix)
+    edges = np.argwhere(np.triu(checked))
+    return Graph(edges, checked[edges[:, 0], edges[:, 1]], len(checked))
+
+
+def _from_networkx(name: str, graph: Any, weights: Any) -> Graph:
+    if weights is not None:
+        raise TargetError(
+            f"`{name}(weights=...)` goes with an edge list; a networkx graph carries its own, as the edge "
+            "attribute `weight`."
+        )
+    if hasattr(graph, "is_directed") and graph.is_directed():
+        raise TargetError(f"`{name}(graph=...)` must be undirected; use `graph.to_undirected()`.")
+    index = {node: site for site, node in enumerate(graph.nodes)}
+    triples = list(graph.edges(data="weight", default=1.0))
+    edges = [(index[first], index[second]) for first, second, _ in triples]
+    return read_edges(name, np.asarray(edges), [weight for *_, weight in triples] or 1.0, len(index))

@@ -1,0 +1,117 @@
+"""Ising models: spins that prefer to agree (or not) with their neighbours.
+
+`U = Σ_<ij> J_ij s_i s_j + Σ_i h_i s_i`, every pair counted once, `s = ±1`. Positive couplings favour
+agreement. The inverse temperature is part of `J` and `h`. On bits, `s = 2·position − 1`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from steppe.domain import Binary, Domain, Spin
+from steppe.errors import TargetError
+from steppe.target import Target
+from steppe.targets.bonds import Bonds, DenseBonds, LatticeBonds, graph_bonds
+from steppe.targets.checks import array_of_shape, count, number, symmetric_matrix
+from steppe.targets.graphs import read_edges
+from steppe.targets.model import ModelTarget, target_of
+from steppe.targets.pairwise import Pairwise
+
+
+def ising_lattice(
+    shape: int | Sequence[int],
+    coupling: ArrayLike,
+    field: ArrayLike = 0.0,
+    periodic: bool = True,
+    spins: bool = True,
+) -> Target:
+    """Ising model on a rectangular lattice of any dimension, evaluated by a stencil.
+
+    Parameters
+    ----------
+    shape
+        Length along each axis, `(25, 25)`. Sites are numbered with the last axis fastest.
+    coupling
+        `J`, the strength of every bond. Raising it makes neighbours agree more.
+    field
+        `h`: one number, or one per site (flat or of the lattice's shape).
+    periodic
+        Whether the last site of an axis is bound to the first. Every site is bound to the next one
+        along every axis, so a periodic axis of length 2 carries two bonds per pair.
+    spins
+        Positions in ±1 (`Spin`) or, if false, in 0/1 (`Binary`).
+
+    Notes
+    -----
+    One evaluation costs a few operations per site; single-site samplers look at the neighbours of a
+    site only.
+    """
+    lengths = lattice_shape("ising_lattice", shape)
+    num_sites = int(np.prod(lengths))
+    bonds = LatticeBonds(number("ising_lattice(coupling=...)", coupling), lengths, bool(periodic))
+    fields = array_of_shape("ising_lattice(field=...)", field, (num_sites,), lengths)
+    return _ising(bonds, fields, num_sites, spins)
+
+
+def ising(J: ArrayLike, h: ArrayLike = 0.0, spins: bool = True) -> Target:
+    """Ising model with a full coupling matrix: one matrix product gives value and gradient.
+
+    Parameters
+    ----------
+    J
+        Symmetric matrix with a zero diagonal; `U` has `½ sᵀJs`, that is every pair once.
+    h
+        One number, or one per site.
+    spins
+        Positions in ±1 (`Spin`) or, if false, in 0/1 (`Binary`).
+    """
+    matrix = symmetric_matrix("ising(J=...)", J)
+    num_sites = len(matrix)
+    return _ising(DenseBonds(matrix), array_of_shape("ising(h=...)", h, (num_sites,)), num_sites, spins)
+
+
+def ising_graph(
+    edges: ArrayLike,
+    weights: ArrayLike = 1.0,
+    num_sites: int | None = None,
+    field: ArrayLike = 0.0,
+    spins: bool = True,
+) -> Target:
+    """Ising model on a sparse graph: the cost of an evaluation is the number of edges.
+
+    Parameters
+    ----------
+    edges
+        Pairs of site indices from 0, each pair once; parallel edges add up.
+    weights
+        `J` of every edge: one number, or one per edge.
+    num_sites
+        Number of sites, by default one more than the largest index. Isolated sites are fine.
+    field
+        One number, or one per site.
+    spins
+        Positions in ±1 (`Spin`) or, if false, in 0/1 (`Binary`).
+    """
+    graph = read_edges("ising_graph", edges, weights, num_sites)
+    fields = array_of_shape("ising_graph(field=...)", field, (graph.num_sites,))
+    return _ising(graph_bonds(*graph), fields, graph.num_sites, spins)
+
+
+def lattice_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """Check the lengths of a lattice."""
+    lengths = (shape,) if np.ndim(shape) == 0 else tuple(shape)
+    if not lengths:
+        raise TargetError(f"`{name}(shape=...)` must have at least one axis; got {shape!r}.")
+    return tuple(count(f"{name}(shape=...)", length) for length in lengths)
+
+
+def spin_domain(num_sites: int, spins: bool) -> Domain:
+    """Spins, or the bits that stand for them."""
+    return Spin(num_sites) if spins else Binary(num_sites)
+
+
+def _ising(bonds: Bonds, field: Any, num_sites: int, spins: bool) -> Target:
+    model = Pairwise(bonds, field, spin_domain(num_sites, spins), reads_bits_as_spins=not spins)
+    return target_of(model, ModelTarget)

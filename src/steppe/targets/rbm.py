@@ -1,0 +1,127 @@
+"""Restricted Boltzmann machines with their hidden bits summed out."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.typing import ArrayLike
+
+from steppe.domain import Binary
+from steppe.errors import TargetError
+from steppe.kernel import noise
+from steppe.kernel.compose import Recipe, recipe
+from steppe.kernel.landscape import Landscape
+from steppe.kernel.noise import Keys
+from steppe.kernel.state import Info, State
+from steppe.pytree import piece
+from steppe.targets.checks import array_of_shape, real_array
+from steppe.targets.model import ModelTarget, target_of
+from steppe.targets.rbm_normalizer import LogNormalizer, log_normalizer
+from steppe.targets.units import LinearUnits, Softplus
+
+
+@jax.tree_util.register_pytree_node_class
+class Rbm(ModelTarget):
+    """A restricted Boltzmann machine over its visible bits."""
+
+    @property
+    def weights(self) -> Array:
+        """`W`, hidden × visible."""
+        return self.model.weights
+
+    @property
+    def hidden_bias(self) -> Array:
+        """One per hidden bit."""
+        return self.model.bias
+
+    @property
+    def visible_bias(self) -> Array:
+        """One per visible bit."""
+        return self.model.linear
+
+    def log_normalizer(self, key: Array, **options: Any) -> LogNormalizer:
+        """`log Σ_v exp U(v)` with its standard error; options as for `log_normalizer`."""
+        return log_normalizer(self.weights, self.hidden_bias, self.visible_bias, key, **options)
+
+
+def rbm(weights: ArrayLike, hidden_bias: ArrayLike, visible_bias: ArrayLike) -> Rbm:
+    """Restricted Boltzmann machine: `U(v) = Σ_j softplus((Wv)_j + b_j) + b_v·v` over visible bits.
+
+    Parameters
+    ----------
+    weights
+        `W`, hidden × visible.
+    hidden_bias
+        `b`: one per hidden bit, or one number.
+    visible_bias
+        `b_v`: one per visible bit, or one number.
+
+    Notes
+    -----
+    A batched evaluation costs two matrix products. Single-site samplers remember the input of the
+    hidden bits and cost `O(hidden)` per site. The arrays may be traced, as in training.
+    """
+    matrix = real_array("rbm(weights=...)", weights, ndim=2)
+    num_hidden, num_visible = matrix.shape
+    if not matrix.size:
+        raise TargetError(
+            f"`rbm(weights=...)` needs at least one hidden and one visible bit; got shape {matrix.shape}."
+        )
+    model = LinearUnits(
+        weights=matrix,
+        columns=matrix.T,
+        bias=array_of_shape("rbm(hidden_bias=...)", hidden_bias, (num_hidden,)),
+        linear=array_of_shape("rbm(visible_bias=...)", visible_bias, (num_visible,)),
+        unit=Softplus(),
+        domain=Binary(num_visible),
+    )
+    return target_of(model, Rbm)
+
+
+def layerwise_gibbs() -> Recipe:
+    """Block Gibbs between the layers of an `rbm`: all hidden bits given the visible ones, and back.
+
+    Notes
+    -----
+    Law: `π` exactly, over the visible bits. Cost: two matrix products a step. It knows the hidden
+    layer, which the other samplers do not, and serves as ground truth for them; build it on an `rbm`.
+    """
+    return recipe("layerwise_gibbs", LayerConditionals())
+
+
+@piece
+class LayerConditionals:
+    """Draw the hidden layer given the visible one, then the visible layer given the hidden one."""
+
+    moves = ("position",)
+    is_exact = True
+    needs_gradient = False
+
+    def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
+        """Resample both layers once."""
+        if not isinstance(landscape.target, Rbm):
+            raise TargetError(
+                "`layerwise_gibbs()` samples a target made by `rbm(...)`; got "
+                f"{type(landscape.target).__name__}. Use `gibbs()` for other targets."
+            )
+        new = self._resampled(landscape.target.model, keys.position, state)
+        # The draw is reversible for `exp U`; at another temperature the rest is decided. At 1 it is all.
+        log_ratio = (landscape.inverse_temperature - 1) * (new.log_density - state.log_density)
+        is_accepted = noise.log_uniform(keys.accept) < log_ratio
+        new = jax.tree.map(lambda taken, kept: jnp.where(is_accepted, taken, kept), new, state)
+        return new, Info(
+            acceptance_rate=jnp.exp(jnp.minimum(log_ratio, 0.0)),
+            is_accepted=is_accepted,
+            num_flips=jnp.sum(landscape.domain.differs(new.position, state.position)),
+            num_nonfinite=jnp.zeros((), jnp.int32),
+        )
+
+    def _resampled(self, model: LinearUnits, key: Array, state: State) -> State:
+        key_hidden, key_visible = jax.random.split(key)
+        dtype = state.position.dtype
+        hidden = noise.flips(key_hidden, state.cache).astype(dtype)
+        position = noise.flips(key_visible, hidden @ model.weights + model.linear).astype(dtype)
+        inputs = model.inputs(position)
+        log_density = model.total(model.unit.value(inputs), position)
+        return state._replace(position=position, log_density=log_density, cache=inputs)

@@ -193,9 +193,7 @@ def langevin_log_probs(
     domain, position, gradient, center, step_size, coupling_variance, exact_coupling=False
 ):
     """Return, per site, the array of log q_i(level k) = s_k - log sum_j exp(s_j)."""
-    scores = langevin_scores(
-        domain, position, gradient, center, step_size, coupling_variance, exact_coupling
-    )
+    scores = langevin_scores(domain, position, gradient, center, step_size, coupling_variance, exact_coupling)
     return [log_normalise(site_scores) for site_scores in scores]
 
 
@@ -407,9 +405,7 @@ def langevin_proposal(
     domain, position, uniforms, gradient, center, step_size, coupling_variance, exact_coupling=False
 ):
     """Return theta' with site i drawn from log q_i by uniforms[i] (see level_from_uniforms)."""
-    scores = langevin_scores(
-        domain, position, gradient, center, step_size, coupling_variance, exact_coupling
-    )
+    scores = langevin_scores(domain, position, gradient, center, step_size, coupling_variance, exact_coupling)
     proposed = position
     for site, site_scores in enumerate(scores):
         current = site_level(domain, position, site)

@@ -12,8 +12,11 @@ def number(name: str, argument: str, value: Any) -> Any:
     """Pass tracers through, so that recipes can be made inside `jit`; make the rest floats."""
     if not is_concrete(value):
         return value
-    array = np.asarray(value)
-    is_real = array.shape == () and array.dtype.kind in "fiu" and np.isfinite(array)
+    try:
+        array = np.asarray(value)
+        is_real = array.shape == () and array.dtype.kind in "fiu" and bool(np.isfinite(array))
+    except TypeError:  # a random key, for one
+        array, is_real = np.zeros(()), False
     if not is_real:
         raise RecipeError(
             f"`{name}({argument}=...)` must be a finite number; got {value!r}. Leave it out for the default."

@@ -116,7 +116,7 @@ def _pairs(target: Target, key: Array) -> tuple[np.ndarray, np.ndarray, np.ndarr
         difference = jnp.where(exists & moves, changed - value, jnp.nan)
         return slopes, difference, value, gradient
 
-    results = jax.jit(jax.vmap(at))(positions)
+    results = jax.vmap(at)(positions)
     slopes, differences, values, gradients = (np.asarray(r, float) for r in results)
     inside = np.isfinite(values)
     if np.isnan(values).any() or (values == np.inf).any():
@@ -129,12 +129,14 @@ def _pairs(target: Target, key: Array) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def _figures(predicted: np.ndarray, true: np.ndarray, values: np.ndarray) -> GradientAudit:
-    spread = predicted.std() * true.std() if true.size else 0.0
+    # Nothing to predict is predicted perfectly; constant predictions of something say nothing.
+    varies = true.size > 0 and true.std() > 0
+    spread = predicted.std() * true.std() if varies else 0.0
     covariance = np.mean((predicted - predicted.mean()) * (true - true.mean())) if spread else 0.0
     largest = np.abs(values).max() if values.size else 0.0
     return GradientAudit(
         num_pairs=true.size,
-        correlation=float(covariance / spread) if spread else 1.0,
+        correlation=float(covariance / spread) if spread else float(not varies),
         mean_error=float(np.abs(predicted - true).mean()) if true.size else 0.0,
         mean_difference=float(np.abs(true).mean()) if true.size else 0.0,
         resolution=float(np.spacing(np.asarray(largest, jnp.result_type(float)))),

@@ -7,7 +7,7 @@ with the jump from the current level to another one, and for the squared length 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import jax
@@ -19,6 +19,7 @@ from jax.typing import ArrayLike
 from steppe.errors import DomainError
 
 MAX_ENUMERATED = 2**20
+MAX_INDEXED = 2**31 - 1
 
 
 class Domain:
@@ -99,6 +100,11 @@ class Domain:
 
     def index(self, position: Array) -> Array:
         """Row of `position` in `enumerate()`; leading axes are a batch."""
+        if self.num_states > MAX_INDEXED:
+            raise DomainError(
+                f"`{self!r}.index(...)` numbers {self.num_states:.3g} positions; at most {MAX_INDEXED} "
+                "fit an index. Compare levels instead."
+            )
         sizes = np.asarray(self.num_levels)
         strides = np.concatenate([np.cumprod(sizes[::-1])[::-1][1:], [1]]).astype(np.int32)
         return jnp.sum(self.to_levels(position).astype(jnp.int32) * strides, axis=-1)
@@ -336,8 +342,9 @@ def _levels(levels: int | Sequence[float]) -> tuple[float, ...]:
         values = np.asarray(list(sequence), dtype=float)
     except (TypeError, ValueError):
         values = np.empty((0, 0))
-    in_use = values.astype(jnp.result_type(float))  # levels must stay apart in this precision
-    increasing = values.ndim == 1 and np.isfinite(values).all() and (np.diff(in_use) > 0).all()
+    with np.errstate(over="ignore"):
+        in_use = values.astype(jnp.result_type(float))  # levels must stay apart in this precision
+    increasing = values.ndim == 1 and np.isfinite(in_use).all() and (np.diff(in_use) > 0).all()
     if not increasing or values.size < 2:
         raise DomainError(
             "`levels` must be at least two strictly increasing finite numbers, or an integer of at "
@@ -349,10 +356,10 @@ def _levels(levels: int | Sequence[float]) -> tuple[float, ...]:
 def _level_counts(num_sites: int, num_levels: int | Sequence[int]) -> list[int]:
     if isinstance(num_levels, int | np.integer):
         num_levels = [int(num_levels)] * num_sites
-    counts = list(num_levels)
+    counts = list(num_levels) if isinstance(num_levels, Iterable) else [num_levels]
     if len(counts) != num_sites:
         raise DomainError(
-            f"`num_levels` must be one integer or one per site; got {len(counts)} for {num_sites} sites."
+            f"`num_levels` must be one integer or one per site; got {num_levels!r} for {num_sites} sites."
         )
     for site, count in enumerate(counts):
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:

@@ -111,7 +111,8 @@ class Target:
 
     def log_density(self, position: Array) -> Array:
         """`U(position)`, `−inf` where the position is not valid."""
-        return self._mask(position, self._functions.log_density(position))
+        value = jnp.asarray(self._functions.log_density(position), jnp.result_type(float))
+        return self._mask(position, value)
 
     def value_and_grad(self, position: Array) -> tuple[Array, Array]:
         """`U` and its gradient together. Where the position is not valid only `U` is `−inf`."""
@@ -121,7 +122,8 @@ class Target:
         batched = self._functions.batched_value_and_grad
         evaluate = single if batched is None else Partial(call_batched, single, batched)
         value, gradient = evaluate(position)
-        return self._mask(position, value), gradient
+        dtype = jnp.result_type(float)  # whatever precision the user's function answers in
+        return self._mask(position, jnp.asarray(value, dtype)), jnp.asarray(gradient, dtype)
 
     def differences(self, position: Array) -> Array:
         """Exact table `U(site i set to level k) − U(position)`, site × level.
@@ -132,7 +134,7 @@ class Target:
         if self._functions.differences is None:
             table = self._over_neighbours(self.log_density, position) - self.log_density(position)
         else:
-            table = self._functions.differences(position)
+            table = jnp.asarray(self._functions.differences(position), jnp.result_type(float))
             if self.has_constraint:
                 is_valid = self._over_neighbours(self.is_valid, position)
                 table = jnp.where(is_valid, table, -jnp.inf)
@@ -239,20 +241,45 @@ def _check_shapes(target: Target) -> None:
         table = _traced("differences", functions.differences, position)
         shape = (domain.num_sites, domain.max_levels)
         _expect("differences", table, shape, jnp.floating, "a table of sites × levels")
+    if functions.incremental is not None:
+        _check_incremental(functions.incremental, domain, position)
     if functions.is_valid is not None:
         valid = _traced("is_valid", functions.is_valid, position)
         _expect("is_valid", valid, (), jnp.bool_, "one boolean")
 
 
-def _traced(name: str, function: Callable[..., Any], position: jax.ShapeDtypeStruct) -> Any:
+def _check_incremental(incremental: Incremental, domain: Domain, position: jax.ShapeDtypeStruct) -> None:
+    cache = _traced("incremental.init", incremental.init, position)
+    sites, site = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((1,), ()))
+    table = _traced("incremental.differences", incremental.differences, cache, position, sites)
+    wanted = (1, domain.max_levels)
+    _expect("incremental.differences", table, wanted, jnp.floating, "a table of one site × levels")
+    updated = _traced("incremental.update", incremental.update, cache, position, site, site)
+    if jax.tree.map(_kind, updated) != jax.tree.map(_kind, cache):
+        raise TargetError(
+            "`incremental.update` must return a cache like the one `incremental.init` makes, "
+            f"{jax.tree.map(_kind, cache)}; got {jax.tree.map(_kind, updated)}."
+        )
+
+
+def _kind(leaf: Any) -> tuple[tuple[int, ...], str]:
+    return leaf.shape, str(leaf.dtype)
+
+
+def _traced(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return jax.eval_shape(function, position)
+        return jax.eval_shape(function, *arguments)
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise TargetError(
-            f"`{name}` failed on a position of shape {position.shape} and type {position.dtype}: "
-            f"{type(error).__name__}: {reason}. It must be a JAX function of one such position."
+            f"`{name}` failed on {_described(arguments)}: {type(error).__name__}: {reason}. It must be a JAX "
+            "function of one such position."
         ) from error
+
+
+def _described(arguments: tuple[Any, ...]) -> str:
+    leaves = jax.tree.leaves(arguments)
+    return " and ".join(f"an array of shape {leaf.shape} and type {leaf.dtype}" for leaf in leaves)
 
 
 def _pair(name: str, function: Callable[..., Any], position: jax.ShapeDtypeStruct) -> Any:

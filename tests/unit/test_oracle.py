@@ -187,9 +187,7 @@ def test_binary_langevin_log_q_is_a_product_of_sigmoids(center):
     logits = 0.5 * (1 - 2 * position) * slope - 1 / (2 * 0.4)
     signs = np.where(proposed != position, 1, -1)
     expected = -np.log1p(np.exp(-signs * logits)).sum()
-    log_q = oracle.langevin_log_q(
-        BINARY4, position, oracle.multilinear_gradient, center, 0.4, 0.25, proposed
-    )
+    log_q = oracle.langevin_log_q(BINARY4, position, oracle.multilinear_gradient, center, 0.4, 0.25, proposed)
     assert log_q == pytest.approx(expected, rel=1e-13)
 
 

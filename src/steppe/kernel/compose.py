@@ -4,8 +4,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
+from steppe.arguments import number
 from steppe.audit import audit_gradient
 from steppe.domain import MAX_ENUMERATED
 from steppe.errors import CompositionError, RecipeError
@@ -14,10 +16,22 @@ from steppe.kernel.coupling import Coupling, NoCoupling
 from steppe.kernel.landscape import Landscape
 from steppe.kernel.numbers import all_numbers, with_numbers
 from steppe.kernel.proposal.center import check_center_is_stable
+from steppe.kernel.replicas import Replicas
 from steppe.kernel.sampler import Sampler
-from steppe.kernel.tilt import NoTilt, Tilt
+from steppe.kernel.tilt import NoTilt, RoughnessTilt, Tilt
 from steppe.pytree import Relative, is_concrete, piece, static
 from steppe.target import Target
+
+# Numbers with a range, whatever recipe they belong to.
+RANGES = {
+    "step_size": ("positive", None),
+    "center_step_size": ("positive", None),
+    "coupling_variance": ("positive", None),
+    "inverse_temperature": ("positive", None),
+    "strength": ("not negative", float("inf")),
+    "center_weight": ("not negative", float("inf")),
+    "persistence": ("not negative", 1.0),
+}
 
 
 @piece
@@ -52,9 +66,11 @@ class Recipe:
             )
         self._check_against(target)
         numbers = self._resolved(target)
+        numbers._check_ranges()
         numbers._check_stability()
         if audit and not self.is_exact and is_concrete(target):
-            audit_gradient(target, jax.random.key(0))
+            with jax.ensure_compile_time_eval():  # a recipe may be built inside a traced function
+                audit_gradient(target, jax.random.key(0))
         landscape = Landscape(target, numbers.coupling, numbers.tilt, numbers.inverse_temperature)
         return Sampler(landscape, numbers.blocks, self.center_start, self.coupling.replicas)
 
@@ -75,7 +91,8 @@ class Recipe:
             raise RecipeError(
                 f"`{self.name}` has no number {sorted(unknown)}; it has {sorted(self.numbers)}."
             )
-        return with_numbers(self, numbers)
+        checked = {name: number(self.name, name, value) for name, value in numbers.items()}
+        return with_numbers(self, checked)
 
     def _resolved(self, target: Target) -> "Recipe":
         """Return the recipe with numbers in the units of a domain, all of the default float type."""
@@ -83,9 +100,24 @@ class Recipe:
 
         def resolve(number: Any) -> Array:
             value = number.resolve(unit) if isinstance(number, Relative) else number
-            return jnp.asarray(value, jnp.result_type(float))
+            with np.errstate(over="ignore"):  # out of range is said by `_check_ranges`, with the name
+                return jnp.asarray(value, jnp.result_type(float))
 
         return jax.tree.map(resolve, self, is_leaf=lambda node: isinstance(node, Relative))
+
+    def _check_ranges(self) -> None:
+        """Check the numbers as the sampler will see them, in its own precision."""
+        for name, value in self.numbers.items():
+            least, below = RANGES.get(name, (None, None))
+            if least is None or not is_concrete(value):
+                continue
+            is_inside = value > 0 if least == "positive" else 0 <= value < below
+            if not (is_inside and jnp.isfinite(value)):
+                what = "positive" if least == "positive" else f"in [0, {below:g})"
+                raise RecipeError(
+                    f"`{self.name}({name}=...)` must be {what} and finite in {jnp.result_type(float)}; got "
+                    f"{value}."
+                )
 
     def _check_stability(self) -> None:
         numbers = self.numbers
@@ -136,6 +168,11 @@ def recipe(
         What bends the log-density itself; nothing by default.
     """
     coupling = NoCoupling() if coupling is None else coupling
+    for block in blocks:
+        if not hasattr(block, "moves") or not hasattr(block, "step"):
+            raise CompositionError(
+                f"`{name}` is composed of blocks such as `ProposeAndDecide`; got {block!r}."
+            )
     moved = [variable for block in blocks for variable in block.moves]
     if moved.count("position") != 1 or moved.count("center") > 1:
         raise CompositionError(
@@ -151,6 +188,15 @@ def recipe(
         raise CompositionError(
             f"`{name}` combines exact conditionals with a center; conditionals of a coupled target are "
             "not available. Use a Langevin block."
+        )
+    if (coupling.replicas is not None) != any(isinstance(block, Replicas) for block in blocks):
+        raise CompositionError(
+            f"`{name}` must pair a coupling with replicas and a `Replicas` block; it has {coupling.replicas} "
+            f"replicas and the blocks {[type(block).__name__ for block in blocks]}."
+        )
+    if isinstance(tilt, RoughnessTilt) and not any(block.needs_gradient for block in blocks):
+        raise CompositionError(
+            f"`{name}` tilts exact conditionals, which do not see a tilt. Use a Langevin block."
         )
     made = Recipe(coupling, tuple(blocks), name, center_start, NoTilt() if tilt is None else tilt)
     made._check_stability()

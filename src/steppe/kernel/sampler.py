@@ -15,7 +15,7 @@ from steppe.kernel.noise import Keys
 from steppe.kernel.numbers import all_numbers
 from steppe.kernel.proposal.center import CenterRefresh
 from steppe.kernel.replicas import LatticeCenter, WeightedCenter
-from steppe.kernel.start import check_start
+from steppe.kernel.start import check_gradient, check_start, start_array
 from steppe.kernel.state import Info, State
 from steppe.pytree import is_concrete, piece, static
 from steppe.target import Target
@@ -50,14 +50,18 @@ class Sampler:
         key
             Needed only when the center is drawn at the start.
         """
-        copies = self._replicated(position)
         if is_concrete((position, self.target)):
-            check_start(self.target, copies, batched=self.replicas is not None)
+            copies = self._replicated(start_array(position))
+            check_start(self.target, copies, batched=self.replicas is not None, num_chains=self.replicas)
+        else:
+            copies = self._replicated(position)
         copies = jnp.asarray(copies, jnp.result_type(float))
         center = self._start_center(copies, key)
         evaluate = self._evaluate if self.replicas is None else jax.vmap(self._evaluate)
         cache = self._start_cache(copies, center)
-        return State(copies, center, *evaluate(copies), cache, self._start_scan())
+        state = State(copies, center, *evaluate(copies), cache, self._start_scan())
+        check_gradient(state.gradient)
+        return state
 
     def step(self, key: Array, state: State) -> tuple[State, Info]:
         """One full sweep over all blocks."""
@@ -103,14 +107,21 @@ class Sampler:
                 "(`center_start='conditional'`)."
             )
         state = State(position, self.landscape.coupling.anchor(position), jnp.zeros(()))
-        move = next(block.proposal for block in self.blocks if block.moves == ("center",))
-        draw = move if isinstance(move, LatticeCenter) else CenterRefresh(0.0)
+        draw = LatticeCenter() if self._has_lattice_center else CenterRefresh(0.0)
         return draw.distribution(self.landscape, state).sample(Keys.of_step(key))
 
+    @property
+    def _has_lattice_center(self) -> bool:
+        moves = [getattr(block, "proposal", None) for block in self.blocks if "center" in block.moves]
+        return any(isinstance(m, LatticeCenter) for m in moves) or self._weighted_center is not None
+
+    @property
+    def _weighted_center(self) -> WeightedCenter | None:
+        return next((block for block in self.blocks if isinstance(block, WeightedCenter)), None)
+
     def _start_cache(self, position: Array, center: Any) -> Any:
-        for block in self.blocks:
-            if isinstance(block, WeightedCenter):
-                return block.start(self.landscape, center)
+        if self._weighted_center is not None:
+            return self._weighted_center.start(self.landscape, center)
         if any(block.needs_gradient for block in self.blocks):
             return self.landscape.tilt.remember(self.target, position)
         incremental = self.target.incremental

@@ -7,10 +7,36 @@ import jax.numpy as jnp
 import numpy as np
 
 from steppe.errors import StartError
+from steppe.pytree import is_concrete
 from steppe.target import Target
 
 
-def check_start(target: Target, positions: Any, *, batched: bool = False) -> None:
+def start_array(positions: Any) -> np.ndarray:
+    """Return starting positions as an array of real numbers."""
+    try:
+        array = np.asarray(positions)
+    except (TypeError, ValueError) as error:
+        raise StartError(f"The starting position is not an array of numbers: {error}.") from error
+    if array.dtype.kind not in "buif":
+        raise StartError(
+            f"The starting position holds {array.dtype}; real numbers are needed. "
+            "`target.domain.draw(key)` gives a valid position."
+        )
+    return array
+
+
+def check_gradient(gradient: Any) -> None:
+    """Refuse a start from which a gradient sampler cannot take a step."""
+    if gradient is not None and is_concrete(gradient) and not np.isfinite(np.asarray(gradient)).all():
+        raise StartError(
+            "The gradient of the log-density is not finite at the starting position, although its value is. "
+            "Start elsewhere, give `Target(..., value_and_grad=...)`, or use a sampler without gradient."
+        )
+
+
+def check_start(
+    target: Target, positions: Any, *, batched: bool = False, num_chains: int | None = None
+) -> None:
     """Refuse starts of the wrong shape, outside the domain, or with a non-finite log-density.
 
     Parameters
@@ -21,10 +47,13 @@ def check_start(target: Target, positions: Any, *, batched: bool = False) -> Non
         One position, or with `batched` a stack of them, one per chain.
     batched
         Whether the first axis counts chains.
+    num_chains
+        How many there must be, if that is known.
     """
-    array = np.asarray(positions)
-    expected = (("chains", *target.domain.shape)) if batched else target.domain.shape
-    if array.ndim != len(expected) or array.shape[batched:] != target.domain.shape:
+    array = start_array(positions)
+    expected = (num_chains or "chains", *target.domain.shape) if batched else target.domain.shape
+    has_shape = array.ndim == len(expected) and array.shape[batched:] == target.domain.shape
+    if not has_shape or (num_chains is not None and len(array) != num_chains):
         shown = str(expected).replace("'", "")
         raise StartError(
             f"The starting position has shape {array.shape}; {target.domain!r} needs {shown}. "
@@ -33,8 +62,9 @@ def check_start(target: Target, positions: Any, *, batched: bool = False) -> Non
     chains = array if batched else array[None]
     for chain, position in enumerate(chains):
         _check_levels(target, position, _name(chain, batched))
-    values = jax.jit(jax.vmap(target.log_density))(jnp.asarray(chains, jnp.result_type(float)))
-    _check_values(target, np.asarray(values), batched)
+    with jax.ensure_compile_time_eval():  # concrete values can be checked inside a traced function too
+        values = jax.vmap(target.log_density)(jnp.asarray(chains, jnp.result_type(float)))
+    _check_values(np.asarray(values), batched)
 
 
 def _check_levels(target: Target, position: np.ndarray, where: str) -> None:
@@ -47,7 +77,7 @@ def _check_levels(target: Target, position: np.ndarray, where: str) -> None:
         )
 
 
-def _check_values(target: Target, values: np.ndarray, batched: bool) -> None:
+def _check_values(values: np.ndarray, batched: bool) -> None:
     for chain, value in enumerate(values):
         if np.isfinite(value):
             continue

@@ -1,0 +1,97 @@
+"""The contract table: every recipe, under its own and its published names, on every kind of domain."""
+
+from unittest import mock
+
+import jax
+import numpy as np
+
+import steppe
+from exact_targets import polynomial_target
+from steppe.diagnostics import exact
+from steppe.samplers import ALL_RECIPES
+
+NUM_CHAINS = 4
+NUM_STEPS = 30
+
+# Ten sites, because the published Hamming ball HB-10-1 needs ten.
+DOMAINS = {
+    "binary": steppe.Binary(10),
+    "spin": steppe.Spin(10),
+    "ordinal": steppe.Ordinal(10, [-1.0, 0.1, 0.8]),
+    "categorical": steppe.Categorical(10, 3),
+    "ragged": steppe.Categorical(10, [2, 3] * 5),
+}
+PUBLISHED_NAMES = {
+    "Gibbs-1": steppe.gibbs(1),
+    "BG-1": steppe.block_gibbs(1),
+    "HB-10-1": steppe.hamming_ball(10, 1),
+    "GWG-1": steppe.gwg(1),
+}
+VARIANTS = {
+    "GWG-3": steppe.gwg(3),
+    "BG-2": steppe.block_gibbs(2),
+    "Gibbs-3, systematic": steppe.gibbs(3, scan="systematic"),
+    "edmala, exact coupling": steppe.edmala(coupling_form="exact"),
+    "edula_glu, drawn center": steppe.edula_glu(center_start="conditional"),
+}
+RECIPES = {name: make() for name, make in ALL_RECIPES.items()} | PUBLISHED_NAMES | VARIANTS
+
+# Test programs run for milliseconds: compiling them seven times faster is worth more than their speed.
+QUICK = {
+    "xla_backend_optimization_level": 0,
+    "xla_llvm_disable_expensive_passes": True,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+
+
+def quick_jit(function):
+    """`jax.jit` with the shortest compilation."""
+    return jax.jit(function, compiler_options=QUICK)
+
+
+QUICK_MATRICES = {
+    name: quick_jit(getattr(exact, name).__wrapped__) for name in ("_proposal_matrix", "_conditional_matrix")
+}
+
+
+def transition_matrix(recipe, target, *, center=None) -> np.ndarray:
+    """`steppe.diagnostics.exact.transition_matrix`, compiled quickly."""
+    with mock.patch.multiple(exact, **QUICK_MATRICES):
+        return exact.transition_matrix(recipe, target, center=center)
+
+
+def target_on(domain_name: str) -> steppe.Target:
+    return polynomial_target(DOMAINS[domain_name], 1.0)
+
+
+def chain_keys(seed: int, num_chains: int = NUM_CHAINS) -> jax.Array:
+    return jax.random.split(jax.random.key(seed), num_chains)
+
+
+def starts(domain: steppe.Domain, num_chains: int = NUM_CHAINS) -> jax.Array:
+    levels = np.random.default_rng(99).integers(0, domain.num_levels, (num_chains, domain.num_sites))
+    return domain.from_levels(levels)
+
+
+def one_chain(sampler, key, position, num_steps: int = NUM_STEPS):
+    """Initial state, and the state and info after every step, of one chain."""
+    start = sampler.init(position, key)
+
+    def step(state, step_key):
+        state, info = sampler.step(step_key, state)
+        return state, (state, info)
+
+    _, (states, infos) = jax.lax.scan(step, start, jax.random.split(key, num_steps))
+    return start, states, infos
+
+
+def are_identical(first, second) -> bool:
+    """Bit for bit, leaf by leaf."""
+    return jax.tree.all(jax.tree.map(np.array_equal, first, second))
+
+
+@quick_jit
+def run_chains(sampler, keys, positions):
+    """Many chains: `jit` of `vmap` of `lax.scan`, with the sampler a traced argument."""
+    return jax.vmap(one_chain, (None, 0, 0))(sampler, keys, positions)

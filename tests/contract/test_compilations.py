@@ -1,0 +1,63 @@
+"""Numbers are traced: no step size, variance, temperature or target array ever recompiles a loop."""
+
+import jax
+import pytest
+
+import steppe
+from contract.cases import one_chain, quick_jit, starts
+from exact_targets import polynomial_target
+from steppe.pytree import Relative
+from steppe.samplers import ALL_RECIPES
+
+DOMAIN = steppe.Binary(10)
+
+
+def fresh_runner():
+    """A compiled loop with a cache of its own: `jax.jit` shares one per function object."""
+    return quick_jit(lambda sampler, key, position: one_chain(sampler, key, position, 3)[1].position)
+
+
+@pytest.mark.parametrize("name", ALL_RECIPES)
+def test_changing_any_number_or_target_array_does_not_recompile(name):
+    recipe, run = ALL_RECIPES[name](), fresh_runner()
+    targets = [polynomial_target(DOMAIN, 1.0, seed) for seed in (5, 6)]
+    position = starts(DOMAIN)[0]
+    run(recipe.build(targets[0], audit=False), jax.random.key(0), position)
+    for number, value in recipe.numbers.items():
+        other = recipe.replace(**{number: 0.5 * (value.multiple if isinstance(value, Relative) else value)})
+        run(other.build(targets[0], audit=False), jax.random.key(1), position)
+    run(recipe.build(targets[1], audit=False), jax.random.key(0), position)
+    assert run._cache_size() == 1
+
+
+def test_the_count_sees_a_change_of_structure():
+    run, target, position = fresh_runner(), polynomial_target(DOMAIN, 1.0), starts(DOMAIN)[0]
+    for recipe in (steppe.dula(0.2), steppe.dmala(0.2)):
+        run(recipe.build(target, audit=False), jax.random.key(0), position)
+    assert run._cache_size() == 2
+
+
+@pytest.mark.parametrize("name", ALL_RECIPES)
+def test_every_recipe_has_a_temperature(name):
+    assert ALL_RECIPES[name]().numbers["inverse_temperature"] == 1.0
+
+
+def test_recipe_can_be_made_inside_a_compiled_function():
+    target, key, outside = polynomial_target(DOMAIN, 1.0), jax.random.key(0), fresh_runner()
+    inside = quick_jit(
+        lambda α, η, position: one_chain(steppe.edmala_glu(α, η).build(target), key, position, 3)[1].position
+    )
+    for α, η in ((0.2, 1.0), (0.4, 2.0)):
+        expected = outside(steppe.edmala_glu(α, η).build(target), key, starts(DOMAIN)[0])
+        assert (inside(α, η, starts(DOMAIN)[0]) == expected).all()
+    assert inside._cache_size() == 1
+
+
+def test_concrete_start_can_be_checked_inside_a_compiled_function():
+    sampler, position = steppe.dmala().build(polynomial_target(DOMAIN, 1.0)), starts(DOMAIN)[0]
+    jax.eval_shape(lambda key: sampler.step(key, sampler.init(position)), jax.random.key(0))
+
+
+def test_unadjusted_recipe_can_be_audited_inside_a_compiled_function():
+    target = polynomial_target(DOMAIN, 1.0)
+    jax.eval_shape(lambda position: steppe.dula().build(target).init(position), starts(DOMAIN)[0])

@@ -1,0 +1,117 @@
+"""How often a step calls the user's functions: counted while it runs, and while it is traced."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steppe
+from contract.cases import one_chain, quick_jit, starts
+from exact_targets import polynomial_target
+from steppe.samplers import ALL_RECIPES
+
+NUM_STEPS = 20
+DOMAIN = steppe.Ordinal(6, [-1.0, 0.1, 0.8])
+LEVELS = DOMAIN.max_levels
+REPLICAS = 3
+
+
+class Counts:
+    """Calls of one user function, by execution and by tracing."""
+
+    def __init__(self, function):
+        self.function, self.executed, self.traced = function, 0, 0
+
+    def __call__(self, position, *rest):
+        self.traced += 1
+        jax.debug.callback(self._execute, jnp.sum(position))
+        return self.function(position, *rest)
+
+    def _execute(self, _):
+        self.executed += 1
+
+
+# A large step, so that Metropolis rejects some proposals and accepts others.
+GRADIENT_RECIPES = {
+    "dula": (steppe.dula(2.0), 1),
+    "dmala": (steppe.dmala(2.0), 1),
+    "edula": (steppe.edula(2.0, 0.1, 1.0), 1),
+    "edmala": (steppe.edmala(2.0, 0.1, 1.0), 1),
+    "edula_glu": (steppe.edula_glu(2.0, 1.0), 1),
+    "edmala_glu": (steppe.edmala_glu(2.0, 1.0), 1),
+    "edmala_ou": (steppe.edmala_ou(2.0, 1.0, 0.5), 1),
+    "roughness_tilted": (steppe.roughness_tilted(1.0, 2.0), 1),
+    "robust_ensemble": (steppe.robust_ensemble(REPLICAS, 1.0, 2.0), REPLICAS),
+    "gwg": (steppe.gwg(3), 1),
+}
+
+# Log-densities per step: one per level and update, per joint level of a block, per point of the ball.
+CONDITIONAL_RECIPES = {
+    "gibbs": (steppe.gibbs(2), 2 * LEVELS),
+    "block_gibbs": (steppe.block_gibbs(2), LEVELS**2),
+    "hamming_ball": (steppe.hamming_ball(3, 1), 1 + 3 * (LEVELS - 1)),
+}
+
+
+def run_counted(recipe: steppe.samplers.Recipe, target: steppe.Target):
+    """Run one chain and return the flags of its decisions."""
+    sampler = recipe.build(target, audit=False)
+    run = quick_jit(lambda key, position: one_chain(sampler, key, position, NUM_STEPS))
+    _, _, infos = jax.block_until_ready(run(jax.random.key(0), starts(DOMAIN)[0]))
+    jax.effects_barrier()
+    return np.asarray(infos.is_accepted)
+
+
+@pytest.mark.parametrize("name", GRADIENT_RECIPES)
+def test_gradient_recipe_evaluates_once_per_step_accepted_or_not(name):
+    recipe, per_step = GRADIENT_RECIPES[name]
+    log_density = Counts(polynomial_target(DOMAIN, 1.0).log_density)
+    is_accepted = run_counted(recipe, steppe.Target(log_density, DOMAIN))
+    assert log_density.executed == per_step * (NUM_STEPS + 1)  # one more for `init`
+    if name in ("dmala", "edmala", "edmala_glu", "edmala_ou", "roughness_tilted", "gwg"):
+        assert 0 < is_accepted.sum() < NUM_STEPS  # both outcomes were counted
+
+
+@pytest.mark.parametrize("name", GRADIENT_RECIPES)
+def test_gradient_recipe_traces_the_log_density_once_per_step(name):
+    log_density = Counts(polynomial_target(DOMAIN, 1.0).log_density)
+    sampler = GRADIENT_RECIPES[name][0].build(steppe.Target(log_density, DOMAIN), audit=False)
+    state = jax.eval_shape(sampler.init, starts(DOMAIN)[0], jax.random.key(0))
+    log_density.traced = 0
+    jax.eval_shape(sampler.step, jax.random.key(0), state)
+    assert log_density.traced == 1
+
+
+def test_given_value_and_grad_is_called_and_the_log_density_is_not():
+    plain = polynomial_target(DOMAIN, 1.0)
+    log_density, value_and_grad = Counts(plain.log_density), Counts(plain.value_and_grad)
+    run_counted(steppe.dmala(2.0), steppe.Target(log_density, DOMAIN, value_and_grad=value_and_grad))
+    assert (log_density.executed, value_and_grad.executed) == (0, NUM_STEPS + 1)
+
+
+def test_checked_start_costs_one_log_density_more():
+    log_density = Counts(polynomial_target(DOMAIN, 1.0).log_density)
+    steppe.dmala().build(steppe.Target(log_density, DOMAIN)).init(starts(DOMAIN)[0])
+    jax.effects_barrier()
+    assert log_density.executed == 2  # the check, then value and gradient
+
+
+@pytest.mark.parametrize("name", CONDITIONAL_RECIPES)
+def test_conditional_recipe_evaluates_every_candidate_once(name):
+    recipe, per_step = CONDITIONAL_RECIPES[name]
+    log_density = Counts(polynomial_target(DOMAIN, 1.0).log_density)
+    run_counted(recipe, steppe.Target(log_density, DOMAIN))
+    assert log_density.executed == per_step * NUM_STEPS + 1
+
+
+@pytest.mark.parametrize(("name", "tables"), [("gibbs", 2), ("hamming_ball", 1)])
+def test_difference_table_replaces_log_densities(name, tables):
+    plain = polynomial_target(DOMAIN, 1.0)
+    log_density, differences = Counts(plain.log_density), Counts(plain.differences)
+    run_counted(CONDITIONAL_RECIPES[name][0], steppe.Target(log_density, DOMAIN, differences=differences))
+    assert log_density.executed == 1  # `init` only
+    assert differences.executed == tables * NUM_STEPS
+
+
+def test_every_recipe_has_its_cost_counted():
+    assert set(GRADIENT_RECIPES) | set(CONDITIONAL_RECIPES) == set(ALL_RECIPES)

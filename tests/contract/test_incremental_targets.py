@@ -1,0 +1,68 @@
+"""A target that follows one-site changes is the same target, only cheaper."""
+
+import jax
+import numpy as np
+import pytest
+
+import steppe
+from contract.boltzmann import machine
+from contract.cases import one_chain, quick_jit, starts, transition_matrix
+
+DOMAINS = {"binary": steppe.Binary(4), "ordinal": steppe.Ordinal(3, [-1.0, 0.1, 0.8])}
+BOUNDS = {"binary": (1.0, 3.0), "ordinal": (-2.0, 1.5)}
+RECIPES = {
+    "Gibbs-1": steppe.gibbs(),
+    "BG-2": steppe.block_gibbs(2),
+    "HB-3-1": steppe.hamming_ball(3, 1),
+}
+SINGLE_SITE = ("Gibbs-1", "HB-3-1")  # only these ask for a table of one-site differences
+CASES = [("ordinal", "differences", name) for name in SINGLE_SITE]
+CASES += [("ordinal", "incremental", name) for name in RECIPES]
+
+# Two float64 computations of the same sums of a few dozen terms of order one.
+TOLERANCE = 1e-13
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(("domain", "form", "name"), CASES)
+def test_other_form_of_a_target_has_the_same_transition_matrix(domain, form, name):
+    plain, other = (machine(DOMAINS[domain], f) for f in ("plain", form))
+    expected = transition_matrix(RECIPES[name], plain)
+    np.testing.assert_allclose(transition_matrix(RECIPES[name], other), expected, rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize(("form", "name"), [("incremental", "BG-2"), ("differences", "Gibbs-1")])
+def test_other_form_of_a_constrained_target_has_the_same_transition_matrix(form, name):
+    targets = [machine(DOMAINS["binary"], f, bounds=BOUNDS["binary"]) for f in ("plain", form)]
+    expected, found = (transition_matrix(RECIPES[name], target) for target in targets)
+    is_valid = np.asarray(jax.vmap(targets[0].is_valid)(DOMAINS["binary"].enumerate()))
+    assert 0 < is_valid.sum() < is_valid.size
+    np.testing.assert_allclose(found[is_valid], expected[is_valid], rtol=0, atol=TOLERANCE)
+
+
+@quick_jit
+def states_of(sampler, key, position):
+    return one_chain(sampler, key, position, 200)[1]
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("name", ["BG-2", "Gibbs-3, systematic"])
+def test_incremental_cache_after_200_steps_equals_a_fresh_one(name):
+    domain = DOMAINS["ordinal"]
+    target = machine(domain, "incremental")
+    recipe = RECIPES.get(name) or steppe.gibbs(3, scan="systematic")
+    states = states_of(recipe.build(target), jax.random.key(4), starts(domain)[0])
+    fresh = jax.vmap(target.incremental.init)(states.position)
+    # 200 steps of at most 3 updates, each with a rounding error of half a unit in a number below 16.
+    tolerance = 600 * 8 * np.finfo(np.float64).eps
+    assert np.asarray(states.position).std() > 0
+    np.testing.assert_allclose(states.cache, fresh, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(
+        states.log_density, jax.vmap(target.log_density)(states.position), rtol=0, atol=4 * tolerance
+    )
+
+
+def test_gradient_recipe_ignores_the_incremental_form():
+    target = machine(DOMAINS["binary"], "incremental")
+    assert steppe.dmala().build(target).init(starts(DOMAINS["binary"])[0]).cache is None

@@ -1,0 +1,167 @@
+"""Imports point one way: from what is built later to what it is built from."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import steppe
+
+PACKAGE = Path(steppe.__file__).parent
+
+# From the ground up; a module imports from its own line or from lines above it. A new module or package
+# directly under `steppe` takes its place here.
+LAYERS = [
+    "errors",
+    "pytree",
+    "numerics",
+    "numerics",
+    "arguments",
+    "domain",
+    "batching",
+    "target",
+    "audit",
+    "kernel",
+    "samplers",
+    "targets",
+    "datasets",
+    "trace",
+    "tune",
+    "run",
+    "diagnostics",
+    "theory",
+    "experiments",
+    "report",
+    "demo",
+    "cli",
+    "__init__",
+    "__main__",
+]
+
+# Objects a user holds offer later stages as methods (`run.summary()`); they import them when called.
+MAY_REACH_UP_WHEN_CALLED = {"steppe.run.result"}
+
+# Slow to import, or not always installed.
+ONLY_WHERE_NEEDED = {"matplotlib", "arviz", "arviz_base", "arviz_stats", "blackjax", "scipy", "sklearn"}
+
+MAX_IMPORT_SECONDS = 1.0
+
+
+class Arrow(NamedTuple):
+    """One import statement: who imports what, and whether it happens when the module is loaded."""
+
+    source: str
+    target: str
+    is_eager: bool
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 2 else parts)
+
+
+def layer(module: str) -> int:
+    """Place of a module of the package in the order; the package itself is its `__init__`."""
+    parts = module.split(".")
+    return LAYERS.index(parts[1] if len(parts) > 1 else "__init__")
+
+
+def imports(node: ast.AST, package: str, is_eager: bool = True) -> Iterator[tuple[str, bool]]:
+    """Names imported below a node; those inside functions or for type checkers only are not eager."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((alias.name, is_eager) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            base = package.rsplit(".", child.level - 1)[0] if child.level else ""
+            origin = ".".join(part for part in (base, child.module) if part)
+            yield from ((resolved(origin, alias.name), is_eager) for alias in child.names)
+        else:
+            is_late = isinstance(child, ast.FunctionDef | ast.Lambda) or is_type_checking(child)
+            yield from imports(child, package, is_eager and not is_late)
+
+
+def resolved(origin: str, name: str) -> str:
+    """`from origin import name` imports a module if there is one of that name, else `origin`."""
+    path = PACKAGE.parent / origin.replace(".", "/") / name
+    return f"{origin}.{name}" if path.is_dir() or path.with_suffix(".py").exists() else origin
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+
+
+def all_arrows() -> list[Arrow]:
+    arrows = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = module_name(path)
+        package = source if path.name == "__init__.py" else source.rpartition(".")[0]
+        found = imports(ast.parse(path.read_text(encoding="utf-8")), package)
+        arrows += [Arrow(source, target, is_eager) for target, is_eager in found]
+    return arrows
+
+
+ARROWS = all_arrows()
+INSIDE = [arrow for arrow in ARROWS if arrow.target.split(".")[0] == "steppe"]
+
+
+def test_every_module_has_its_place_in_the_order():
+    found = {path.stem if path.is_file() else path.name for path in PACKAGE.iterdir()}
+    modules = {name for name in found if name != "__pycache__" and not name.startswith("py.")}
+    assert modules <= set(LAYERS)
+
+
+def test_imports_at_load_time_point_down():
+    upward = [a for a in INSIDE if a.is_eager and layer(a.target) > layer(a.source)]
+    assert upward == []
+
+
+def test_imports_made_when_called_point_down_too_except_from_declared_modules():
+    upward = [a for a in INSIDE if not a.is_eager and layer(a.target) > layer(a.source)]
+    assert {a.source for a in upward} <= MAY_REACH_UP_WHEN_CALLED
+
+
+def test_modules_form_no_cycle():
+    graph: dict[str, set[str]] = {}
+    for arrow in INSIDE:
+        if arrow.is_eager and arrow.source != arrow.target:
+            graph.setdefault(arrow.source, set()).add(arrow.target)
+    assert list(TopologicalSorter(graph).static_order())  # raises CycleError
+
+
+def test_slow_or_optional_packages_are_imported_where_they_are_needed():
+    eager = [a for a in ARROWS if a.is_eager and a.target.split(".")[0] in ONLY_WHERE_NEEDED]
+    assert eager == []
+
+
+def test_the_parser_sees_imports():
+    assert Arrow("steppe.target", "steppe.domain", True) in ARROWS
+    assert Arrow("steppe.kernel.block", "steppe.kernel.noise", True) in ARROWS
+    assert any(not arrow.is_eager for arrow in ARROWS)
+
+
+@pytest.mark.parametrize("package", sorted(ONLY_WHERE_NEEDED - {"scipy"}))
+def test_importing_steppe_does_not_load(package, loaded_modules):
+    assert package not in loaded_modules["modules"]
+
+
+def test_importing_steppe_costs_less_than_a_second_beyond_jax(loaded_modules):
+    assert loaded_modules["seconds"] < MAX_IMPORT_SECONDS
+
+
+@pytest.fixture(scope="module")
+def loaded_modules():
+    """What a fresh interpreter has loaded after `import steppe`, and its processor time beyond JAX."""
+    program = (
+        "import sys, time, jax, jax.numpy\n"
+        "start = time.process_time()\n"
+        "import steppe\n"
+        "print(time.process_time() - start, *sys.modules)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    seconds, *modules = result.stdout.split()
+    return {"seconds": float(seconds), "modules": set(modules)}

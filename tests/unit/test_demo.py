@@ -11,6 +11,8 @@ from steppe import demo
 from steppe.report import style
 from steppe.samplers import ALL_RECIPES
 
+pytestmark = pytest.mark.slow  # compiles eleven samplers; `make demo` shows the same
+
 BUDGET = demo.Budget(num_chains=256, num_warmup=200, num_draws=100)
 NAMES = ("dula", "edula", "dmala", "roughness_tilted")
 ENTRIES = [entry for entry in demo.ENTRIES if entry.call.make.__name__ in NAMES]

@@ -1,6 +1,7 @@
 """A target that follows one-site changes is the same target, only cheaper."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -66,3 +67,17 @@ def test_incremental_cache_after_200_steps_equals_a_fresh_one(name):
 def test_gradient_recipe_ignores_the_incremental_form():
     target = machine(DOMAINS["binary"], "incremental")
     assert steppe.dmala().build(target).init(starts(DOMAINS["binary"])[0]).cache is None
+
+
+def impossible_above_two(position):
+    return jnp.where(jnp.sum(position) > 2, -jnp.inf, position @ jnp.arange(4.0))
+
+
+def test_hamming_ball_with_a_table_of_differences_stays_in_the_support():
+    # An intermediate point may be impossible, and differences to it are then −inf − (−inf).
+    domain = DOMAINS["binary"]
+    table = steppe.Target(impossible_above_two, domain).differences
+    target = steppe.Target(impossible_above_two, domain, differences=table)
+    states = states_of(steppe.hamming_ball(3, 1).build(target), jax.random.key(0), jnp.zeros(4))
+    assert np.isfinite(states.log_density).all()
+    assert np.asarray(states.position).sum(axis=1).max() == 2

@@ -135,6 +135,9 @@ class BlockConditional:
         current = target.domain.to_levels(state.position[sites])
         here = jnp.argmax(jnp.all(levels == current, axis=1))
         values = state.log_density + (relative - relative[here])
+        # Differences about an impossible point say nothing. States near it stay: balanced.
+        stays = jnp.where(jnp.arange(len(levels)) == here, state.log_density, -jnp.inf)
+        values = jnp.where(jnp.isfinite(relative[here]), values, stays)
         return self._mask_invalid(target, state, sites, levels, values)
 
     def _about_base(self, target: Target, state: State, sites: Array, base: Array, levels: Array) -> Array:

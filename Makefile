@@ -23,8 +23,8 @@ demo: $(STAMP) ## Show what steppe does
 test: $(STAMP) ## Run the fast tests
 	@$(RUN) -m pytest -m "not slow"
 
-test-all: $(STAMP) ## Run every test, the slow ones too
-	@$(RUN) -m pytest
+test-all: $(STAMP) ## Run every test, the slow ones too, on fully optimised programs
+	@STEPPE_TEST_OPTIMISED=1 $(RUN) -m pytest
 
 check: $(STAMP) ## Lint, check the formatting, check the types
 	@$(RUN) -m ruff check .

@@ -180,7 +180,7 @@ class OneSidedCenter(ProposeAndDecide):
     moves = ("position", "center")
 
     def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
-        refreshed, _ = Draw(CenterRefresh(0.0)).step(landscape, keys, state)
+        refreshed, _ = Draw(CenterRefresh()).step(landscape, keys, state)
         forward = self.proposal.distribution(landscape, refreshed)
         value = forward.sample(keys)
         new = self.proposal.move(landscape, refreshed, value)

@@ -22,6 +22,8 @@ from steppe.samplers import (
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.run.result import Run, open_run as open
 from steppe.run.sample import sample
+from steppe.run.anneal import Annealed, anneal
+from steppe.run.schedule import geometric, linear, schedule
 
 __all__ = [
     "errors",
@@ -51,4 +53,9 @@ __all__ = [
     "sample",
     "Run",
     "open",
+    "anneal",
+    "Annealed",
+    "schedule",
+    "geometric",
+    "linear",
 ]

@@ -2,20 +2,23 @@
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from steppe.errors import RecipeError
-from steppe.pytree import is_concrete
+from steppe.errors import RecipeError, RunError
+from steppe.pytree import Relative, is_concrete
 
 
 def number(name: str, argument: str, value: Any) -> Any:
-    """Pass tracers through, so that recipes can be made inside `jit`; make the rest floats."""
-    if not is_concrete(value):
+    """Pass tracers and multiples of a domain's unit through; make the rest floats."""
+    if isinstance(value, Relative) or not is_concrete(value):
         return value
     try:
         array = np.asarray(value)
         is_real = array.shape == () and array.dtype.kind in "fiu" and bool(np.isfinite(array))
-    except TypeError:  # a random key, for one
+    except (TypeError, ValueError):  # a random key or rows of unequal length, for two
         array, is_real = np.zeros(()), False
     if not is_real:
         raise RecipeError(
@@ -29,7 +32,7 @@ def positive(name: str, argument: str, value: Any, default: Any = None) -> Any:
     if value is None and default is not None:
         return default
     checked = number(name, argument, value)
-    if is_concrete(checked) and checked <= 0:
+    if not isinstance(checked, Relative) and is_concrete(checked) and checked <= 0:
         raise RecipeError(
             f"`{name}({argument}=...)` must be a positive number; got {value!r}. Leave it out for the "
             "default."
@@ -47,9 +50,21 @@ def count(name: str, argument: str, value: Any) -> int:
     return int(value)
 
 
+def random_key(name: str, key: Any) -> Array:
+    """Return one typed random key; raw key data is wrapped."""
+    try:
+        if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+            key = jax.random.wrap_key_data(jnp.asarray(key, jnp.uint32))
+        if key.shape == ():
+            return key
+    except (AttributeError, TypeError, ValueError):
+        pass
+    raise RunError(f"`{name}(key=...)` must be one random key such as `jax.random.key(0)`; got {key!r}.")
+
+
 def choice(name: str, argument: str, value: Any, allowed: Any) -> Any:
     """Return one of the strings of a `Literal`."""
-    if value not in allowed.__args__:
+    if not isinstance(value, str) or value not in allowed.__args__:
         options = " or ".join(repr(option) for option in allowed.__args__)
         raise RecipeError(f"`{name}({argument}=...)` must be {options}; got {value!r}.")
     return value

@@ -17,6 +17,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.errors import DomainError
+from steppe.pytree import is_concrete
 
 MAX_ENUMERATED = 2**20
 MAX_INDEXED = 2**31 - 1
@@ -38,6 +39,9 @@ class Domain:
     num_sites: int
     num_levels: tuple[int, ...]
     shape: tuple[int, ...]
+
+    # Whether every site takes any level whatever the others do; orders are the exception.
+    is_site_product = True
 
     def __init__(self, num_sites: int, num_levels: Sequence[int]) -> None:
         self.num_sites = num_sites
@@ -116,7 +120,12 @@ class Domain:
 
     def contains(self, position: ArrayLike) -> bool:
         """Whether one position (or every one of a batch) has the right shape and exact levels."""
-        array = np.asarray(position)
+        try:
+            array = np.asarray(position)
+        except (TypeError, ValueError):  # rows of unequal length, a random key
+            return False
+        if array.dtype.kind not in "buif":
+            return False
         if array.shape[array.ndim - len(self.shape) :] != self.shape or array.ndim < len(self.shape):
             return False
         return bool(np.all(self.is_member(array)))
@@ -132,6 +141,24 @@ class Domain:
     def from_levels(self, levels: ArrayLike) -> Array:
         """Positions with the given levels."""
         raise NotImplementedError
+
+    def _checked_levels(self, levels: ArrayLike) -> Array:
+        """Level indices as integers; out of range they are refused where they can be looked at."""
+        if not is_concrete(levels):
+            return jnp.asarray(levels, jnp.int32)
+        given = np.asarray(levels)
+        is_whole = given.dtype.kind in "bui" or (given.dtype.kind == "f" and (given == np.round(given)).all())
+        if not is_whole or (given < 0).any() or (given >= self._bounds(given)).any():
+            raise DomainError(
+                f"Levels of {self!r} are whole numbers from 0 to the number of levels of the site less one; "
+                f"got {levels!r}."
+            )
+        return jnp.asarray(given, jnp.int32)
+
+    def _bounds(self, given: np.ndarray) -> Any:
+        """Number of levels per site, where the last axis counts sites; else the largest of them."""
+        is_by_site = given.ndim > 0 and given.shape[-1] == self.num_sites
+        return np.asarray(self.num_levels) if is_by_site else self.max_levels
 
     # ---- geometry of one-site moves ------------------------------------------------------------
 
@@ -210,7 +237,7 @@ class Ordinal(Domain):
         return jnp.searchsorted(self._midpoints, position).astype(self.level_dtype)
 
     def from_levels(self, levels: ArrayLike) -> Array:
-        return jnp.asarray(self._table)[jnp.asarray(levels, jnp.int32)]
+        return jnp.asarray(self._table)[self._checked_levels(levels)]
 
     def slopes(self, position: Array, gradient: Array) -> Array:
         return gradient[:, None] * (self._table - position[:, None])
@@ -300,7 +327,7 @@ class Categorical(Domain):
         return jnp.argmax(position, axis=-1).astype(self.level_dtype)
 
     def from_levels(self, levels: ArrayLike) -> Array:
-        levels = jnp.asarray(levels, jnp.int32)
+        levels = self._checked_levels(levels)
         return jax.nn.one_hot(levels, self.max_levels, dtype=jnp.result_type(float))
 
     def slopes(self, position: Array, gradient: Array) -> Array:
@@ -339,7 +366,8 @@ def _positive_count(name: str, value: Any) -> int:
 def _levels(levels: int | Sequence[float]) -> tuple[float, ...]:
     sequence = np.arange(levels) if isinstance(levels, int | np.integer) else levels
     try:
-        values = np.asarray(list(sequence), dtype=float)
+        given = np.asarray(list(sequence))
+        values = given.astype(float) if given.dtype.kind in "uif" else np.empty((0, 0))
     except (TypeError, ValueError):
         values = np.empty((0, 0))
     with np.errstate(over="ignore"):

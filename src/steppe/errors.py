@@ -25,6 +25,10 @@ class CompositionError(RecipeError):
     """Pieces were combined that cannot form a sampler."""
 
 
+class LawError(SteppeError, ValueError):
+    """A law was asked for that a recipe does not have, or not in closed form."""
+
+
 class StartError(SteppeError, ValueError):
     """A chain cannot start where it was told to."""
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 import jax
 from jax.core import Tracer
-from jax.tree_util import GetAttrKey
+from jax.tree_util import GetAttrKey, Partial
 
 T = TypeVar("T")
 
@@ -67,3 +67,8 @@ class Relative:
 
     def __repr__(self) -> str:
         return f"{self.multiple:g}·unit"
+
+
+def as_pytree(function: Any) -> Any:
+    """Leave callables that are pytrees alone; wrap plain functions so that they have no leaves."""
+    return Partial(function) if jax.tree_util.all_leaves([function]) else function

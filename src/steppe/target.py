@@ -16,6 +16,7 @@ from jax.tree_util import Partial
 from steppe.batching import call_batched
 from steppe.domain import Domain
 from steppe.errors import TargetError
+from steppe.pytree import as_pytree
 
 
 class Incremental(NamedTuple):
@@ -27,7 +28,8 @@ class Incremental(NamedTuple):
         `init(position) → cache`, any pytree of arrays (for example the inputs to hidden units).
     differences
         `differences(cache, position, sites) → table` of shape `(len(sites), max_levels)`: the exact
-        `U(site set to level) − U(position)`.
+        `U(site set to level) − U(position)`, finite everywhere: what is forbidden outright belongs into
+        `is_valid`, because blocks are followed through states that may not be valid themselves.
     update
         `update(cache, position, site, level) → cache` after one site of `position` takes `level`.
     """
@@ -200,10 +202,9 @@ def _apply(function: Callable[[Array], Array], position: Array) -> Array:
 
 
 def _pytree_function(name: str, function: Any) -> Any:
-    """Leave callables that are pytrees alone; wrap plain functions so that they have no leaves."""
     if not callable(function):
         raise TargetError(f"`{name}` must be a function of one position; got {type(function).__name__}.")
-    return Partial(function) if jax.tree_util.all_leaves([function]) else function
+    return as_pytree(function)
 
 
 def _optional_function(name: str, function: Any) -> Any:
@@ -285,7 +286,7 @@ def _described(arguments: tuple[Any, ...]) -> str:
 def _pair(name: str, function: Callable[..., Any], position: jax.ShapeDtypeStruct) -> Any:
     result = _traced(name, function, position)
     if not isinstance(result, tuple | list) or len(result) != 2:
-        raise TargetError(f"`{name}` must return a pair (value, gradient); got {type(result).__name__}.")
+        raise TargetError(f"`{name}` must return a pair (value, gradient); got {_describe(result)}.")
     return result
 
 
@@ -294,11 +295,17 @@ def _expect(name: str, result: Any, shape: tuple[int, ...], kind: Any, what: str
     if not fits:
         raise TargetError(
             f"`{name}` must return {what} of shape {shape} and a {kind.__name__} type; got "
-            f"{_describe(result)}. Write it for ONE position; chains are mapped for you."
+            f"{_describe(result)}. {_scope(name)}"
         )
+
+
+def _scope(name: str) -> str:
+    if name.startswith("batched"):
+        return "Write it for a stack of positions, one per chain."
+    return "Write it for ONE position; chains are mapped for you."
 
 
 def _describe(result: Any) -> str:
     if hasattr(result, "shape"):
-        return f"shape {result.shape} and type {result.dtype}"
+        return f"an array of shape {result.shape} and type {result.dtype}"
     return f"a {type(result).__name__}"

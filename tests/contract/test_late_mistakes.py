@@ -17,7 +17,7 @@ from steppe.target import Incremental, Target
 
 BITS = steppe.Binary(3)
 POSITION = ProposeAndDecide(DiscreteLangevin(0.1), Metropolis())
-CENTER = Draw(CenterRefresh(0.0))
+CENTER = Draw(CenterRefresh())
 
 
 def total(position):

@@ -13,7 +13,12 @@ import numpy as np
 import pytest
 
 import steppe
-from center_law import edula_kernel, edula_stationary, glu_transition_matrix, position_marginal
+from steppe.diagnostics.center_law import (
+    edula_kernel,
+    edula_stationary,
+    glu_transition_matrix,
+    position_marginal,
+)
 from steppe.diagnostics.exact import stationary_law, target_law, total_variation, transition_matrix
 from steppe.targets.bernoulli import PAPER_MODES, PAPER_PROBABILITIES, paper_bernoulli
 

@@ -13,8 +13,13 @@ import pytest
 
 import oracle
 import steppe
-from center_law import edula_kernel, edula_stationary, glu_transition_matrix, position_marginal
 from exact_targets import DOMAINS, center_for, target_named
+from steppe.diagnostics.center_law import (
+    edula_kernel,
+    edula_stationary,
+    glu_transition_matrix,
+    position_marginal,
+)
 from steppe.diagnostics.exact import stationary_law, target_law, total_variation, transition_matrix
 from steppe.targets.bernoulli import paper_bernoulli
 from twins import quadratic_target, quick_jit, twin_of

@@ -70,6 +70,11 @@ DOMAINS = {
     "levels missing": (lambda: steppe.Ordinal(3, None), "got None"),
     "too few level counts": (lambda: steppe.Categorical(3, [2, 3]), "got [2, 3] for 3 sites"),
     "fractional level count": (lambda: steppe.Categorical(2, [2.0, 3]), "got 2.0 at site 0"),
+    "levels as text": (lambda: steppe.Ordinal(3, "12"), "got '12'"),
+    "level beyond the last": (lambda: BITS.from_levels([0, 1, 2]), "got [0, 1, 2]"),
+    "level below the first": (lambda: steppe.Categorical(2, 3).from_levels([-1, 0]), "got [-1, 0]"),
+    "level a ragged site lacks": (lambda: steppe.Categorical(2, [2, 3]).from_levels([2, 0]), "got [2, 0]"),
+    "half a level": (lambda: BITS.from_levels([0, 0.5, 1]), "0.5"),
     "too many states to list": (lambda: steppe.Binary(21).enumerate(), "2.1e+06"),
 }
 TARGETS = {
@@ -137,8 +142,9 @@ STARTS = {
     "chains without a chain axis": (lambda: check_start(GOOD, jnp.zeros(3), batched=True), "(chains, 3)"),
     "replica out of the domain": (
         lambda: steppe.robust_ensemble(2).build(GOOD).init(np.full((2, 3), 0.5)),
-        "0.5 on site 0",
+        "Copy 0 starts at 0.5 on site 0",
     ),
+    "no chains": (lambda: check_start(GOOD, np.zeros((0, 3)), batched=True), "holds no chain"),
 } | {
     f"second chain at {value}": (
         lambda value=value: check_start(
@@ -151,7 +157,7 @@ STARTS = {
 
 MOVE = DiscreteLangevin(0.1)
 POSITION = ProposeAndDecide(MOVE, Metropolis())
-CENTER = Draw(CenterRefresh(0.0))
+CENTER = Draw(CenterRefresh())
 STAR = StarCoupling(1.0)
 COMPOSITIONS = {
     "nothing": (lambda: recipe("odd"), "move []"),
@@ -169,6 +175,7 @@ COMPOSITIONS = {
     ),
     "center without coupling": (lambda: recipe("odd", CENTER, POSITION), "NoCoupling"),
     "coupling without center": (lambda: recipe("odd", POSITION, coupling=STAR), "StarCoupling"),
+    "center starts nowhere": (lambda: recipe("odd", POSITION, center_start="moon"), "got 'moon'"),
     "conditional with center": (
         lambda: recipe("odd", CENTER, BlockConditional(1), coupling=STAR),
         "exact conditionals with a center",
@@ -193,6 +200,11 @@ BUILDS = {
     ),
     "center made to diverge": (lambda: steppe.edula().replace(center_step_size=4.0).build(GOOD), "4η = 4"),
     "number it does not have": (lambda: steppe.dmala().replace(stepsize=0.1), "['stepsize']"),
+    "persistence of a fresh center": (lambda: steppe.edmala_glu().replace(persistence=0.5), "persistence"),
+    "center of a tilt without one": (
+        lambda: steppe.roughness_tilted(coupling_variance=-1.0),
+        "coupling_variance=-1.0",
+    ),
     "weight of a real center": (lambda: steppe.robust_ensemble(center_weight=1.0), "center_weight=1.0"),
 }
 CASES = [
@@ -222,9 +234,9 @@ def test_stable_center_in_default_units_is_accepted():
 
 # ---- Arguments of recipes, found by their defaults -------------------------------------------------
 
-BAD_NUMBERS = [-0.1, NAN, INF, "0.1", 1j, True, [0.1, 0.2], np.array([0.1])]
+BAD_NUMBERS = [-0.1, NAN, INF, "0.1", 1j, True, [0.1, 0.2], [[1], [1, 2]], np.array([0.1])]
 BAD_COUNTS = [0, -1, 1.5, "3", None, True, NAN]
-BAD_CHOICES = ["nonsense", None, 3]
+BAD_CHOICES = ["nonsense", None, 3, np.zeros(2)]
 REACHED_WITH = {("roughness_tilted", "coupling_variance"): {"base": "glu"}}
 
 
@@ -249,6 +261,17 @@ def test_bad_argument_of_a_recipe_is_named_with_its_value(name, argument, value)
         ALL_RECIPES[name](**{argument: value}, **others)
     assert f"`{name}({argument}=...)`" in str(caught.value)
     assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ALL_RECIPES)
+def test_a_recipe_takes_back_its_own_numbers(name):
+    recipe = ALL_RECIPES[name]()
+    assert recipe.replace(**recipe.numbers).numbers == recipe.numbers
+
+
+@pytest.mark.parametrize("position", ["010", ["a", "b", "c"], [[0], [0, 1]], [0, 1j, 0], None, jnp.zeros(2)])
+def test_what_is_no_position_is_not_contained(position):
+    assert not BITS.contains(position)
 
 
 def test_numbers_of_any_real_kind_are_taken():

@@ -20,9 +20,9 @@ LAYERS = [
     "errors",
     "pytree",
     "numerics",
-    "numerics",
     "arguments",
     "domain",
+    "permutation",
     "batching",
     "target",
     "audit",
@@ -35,6 +35,10 @@ LAYERS = [
     "run",
     "diagnostics",
     "theory",
+    "training",
+    "routes",
+    "modes",
+    "interop",
     "experiments",
     "report",
     "demo",
@@ -44,7 +48,7 @@ LAYERS = [
 ]
 
 # Objects a user holds offer later stages as methods (`run.summary()`); they import them when called.
-MAY_REACH_UP_WHEN_CALLED = {"steppe.run.result"}
+MAY_REACH_UP_WHEN_CALLED = {"steppe.run.result", "steppe.kernel.compose"}
 
 # Slow to import, or not always installed.
 ONLY_WHERE_NEEDED = {"matplotlib", "arviz", "arviz_base", "arviz_stats", "blackjax", "scipy", "sklearn"}

@@ -1,6 +1,6 @@
 """Pieces → a recipe; a recipe and a target → a sampler."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,9 @@ from steppe.kernel.tilt import NoTilt, RoughnessTilt, Tilt
 from steppe.pytree import Relative, is_concrete, piece, static
 from steppe.target import Target
 
+if TYPE_CHECKING:
+    from steppe.diagnostics.laws import Law
+
 # Numbers with a range, whatever recipe they belong to.
 RANGES = {
     "step_size": ("positive", None),
@@ -32,6 +35,9 @@ RANGES = {
     "center_weight": ("not negative", float("inf")),
     "persistence": ("not negative", 1.0),
 }
+
+
+CENTER_STARTS = ("position", "conditional")
 
 
 @piece
@@ -66,7 +72,7 @@ class Recipe:
             )
         self._check_against(target)
         numbers = self._resolved(target)
-        numbers._check_ranges()
+        numbers.check_ranges()
         numbers._check_stability()
         if audit and not self.is_exact and is_concrete(target):
             with jax.ensure_compile_time_eval():  # a recipe may be built inside a traced function
@@ -94,22 +100,41 @@ class Recipe:
         checked = {name: number(self.name, name, value) for name, value in numbers.items()}
         return with_numbers(self, checked)
 
+    def log_law(self, target: Target) -> "Law":
+        """Return what this recipe samples on a target, as a law that can be evaluated.
+
+        Parameters
+        ----------
+        target
+            What is sampled.
+
+        Returns
+        -------
+        Law
+            `law(position)` or `law(position, center)` is the exact log-law up to a constant;
+            `law.positions()` enumerates it on small domains, also where it is biased; `law.center(points)`
+            is the law of the center; `law.statement` says it in words.
+        """
+        from steppe.diagnostics.laws import log_law
+
+        return log_law(self, target)
+
     def _resolved(self, target: Target) -> "Recipe":
         """Return the recipe with numbers in the units of a domain, all of the default float type."""
         unit = target.domain.squared_unit
 
         def resolve(number: Any) -> Array:
             value = number.resolve(unit) if isinstance(number, Relative) else number
-            with np.errstate(over="ignore"):  # out of range is said by `_check_ranges`, with the name
+            with np.errstate(over="ignore"):  # out of range is said by `check_ranges`, with the name
                 return jnp.asarray(value, jnp.result_type(float))
 
         return jax.tree.map(resolve, self, is_leaf=lambda node: isinstance(node, Relative))
 
-    def _check_ranges(self) -> None:
+    def check_ranges(self) -> None:
         """Check the numbers as the sampler will see them, in its own precision."""
         for name, value in self.numbers.items():
             least, below = RANGES.get(name, (None, None))
-            if least is None or not is_concrete(value):
+            if least is None or isinstance(value, Relative) or not is_concrete(value):
                 continue
             is_inside = value > 0 if least == "positive" else 0 <= value < below
             if not (is_inside and jnp.isfinite(value)):
@@ -128,6 +153,12 @@ class Recipe:
 
     def _check_against(self, target: Target) -> None:
         num_sites = target.domain.num_sites
+        permutes = any(getattr(getattr(b, "proposal", None), "permutes", False) for b in self.blocks)
+        if permutes == target.domain.is_site_product:
+            raise RecipeError(
+                f"`{self.name}` moves {'orders' if permutes else 'single sites'}, and {target.domain!r} "
+                f"has none. Use {'a recipe such as `dmala()`' if permutes else '`informed_permutation()`'}."
+            )
         for block in self.blocks:
             wanted = getattr(block, "block_size", None) or getattr(
                 getattr(block, "proposal", None), "num_flips", 1
@@ -168,6 +199,8 @@ def recipe(
         What bends the log-density itself; nothing by default.
     """
     coupling = NoCoupling() if coupling is None else coupling
+    if center_start not in CENTER_STARTS:
+        raise CompositionError(f"`{name}` starts its center at one of {CENTER_STARTS}; got {center_start!r}.")
     for block in blocks:
         if not hasattr(block, "moves") or not hasattr(block, "step"):
             raise CompositionError(

@@ -1,6 +1,6 @@
 """Several copies of the position around one center: what an ensemble adds to the plain sweep."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -122,7 +122,7 @@ class WeightedCenter:
         """Evaluate the center once before the first step."""
         return CenterEvaluation(*landscape.target.value_and_grad(center))
 
-    def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Any]:
+    def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
         """One decision on the center, at the cost of one evaluation."""
         coupling = landscape.coupling
         mirrored = Landscape(
@@ -132,6 +132,6 @@ class WeightedCenter:
         )
         seen = State(state.center, coupling.anchor(state.position), *state.cache)
         own = Keys(keys.center, *jax.random.split(keys.center))
-        new, _ = ProposeAndDecide(self.proposal, Metropolis()).step(mirrored, own, seen)
+        new, info = ProposeAndDecide(self.proposal, Metropolis()).step(mirrored, own, seen)
         cache = CenterEvaluation(new.log_density, new.gradient)
-        return state._replace(center=new.position, cache=cache), None
+        return state._replace(center=new.position, cache=cache), info

@@ -52,7 +52,10 @@ class Sampler:
         """
         if is_concrete((position, self.target)):
             copies = self._replicated(start_array(position))
-            check_start(self.target, copies, batched=self.replicas is not None, num_chains=self.replicas)
+            what = "Chain" if self.replicas is None else "Copy"
+            check_start(
+                self.target, copies, batched=self.replicas is not None, num_chains=self.replicas, what=what
+            )
         else:
             copies = self._replicated(position)
         copies = jnp.asarray(copies, jnp.result_type(float))
@@ -66,12 +69,14 @@ class Sampler:
     def step(self, key: Array, state: State) -> tuple[State, Info]:
         """One full sweep over all blocks."""
         keys = Keys.of_step(key, self.replicas)
-        info = None
+        reports = {}
         for block in self.blocks:
-            state, block_info = block.step(self.landscape, keys, state)
-            info = block_info or info
-        assert info is not None  # `Recipe` admits exactly one block that moves the position
-        return state, info
+            state, reports[block.moves] = block.step(self.landscape, keys, state)
+        # Exactly one block moves the position, and its report is that of the step; a defect of the
+        # log-density counts wherever it was met.
+        info = next(report for moves, report in reports.items() if "position" in moves)
+        met = [report.num_nonfinite for report in reports.values() if report is not None]
+        return state, info._replace(num_nonfinite=sum(met))
 
     @property
     def numbers(self) -> dict[str, Any]:
@@ -107,7 +112,7 @@ class Sampler:
                 "(`center_start='conditional'`)."
             )
         state = State(position, self.landscape.coupling.anchor(position), jnp.zeros(()))
-        draw = LatticeCenter() if self._has_lattice_center else CenterRefresh(0.0)
+        draw = LatticeCenter() if self._has_lattice_center else CenterRefresh()
         return draw.distribution(self.landscape, state).sample(Keys.of_step(key))
 
     @property

@@ -35,7 +35,12 @@ def check_gradient(gradient: Any) -> None:
 
 
 def check_start(
-    target: Target, positions: Any, *, batched: bool = False, num_chains: int | None = None
+    target: Target,
+    positions: Any,
+    *,
+    batched: bool = False,
+    num_chains: int | None = None,
+    what: str = "Chain",
 ) -> None:
     """Refuse starts of the wrong shape, outside the domain, or with a non-finite log-density.
 
@@ -49,6 +54,8 @@ def check_start(
         Whether the first axis counts chains.
     num_chains
         How many there must be, if that is known.
+    what
+        What an entry of the first axis is called in messages.
     """
     array = start_array(positions)
     expected = (num_chains or "chains", *target.domain.shape) if batched else target.domain.shape
@@ -60,11 +67,13 @@ def check_start(
             "`target.domain.draw(key)` gives a valid one."
         )
     chains = array if batched else array[None]
+    if len(chains) == 0:
+        raise StartError("The starting position holds no chain; give at least one.")
     for chain, position in enumerate(chains):
-        _check_levels(target, position, _name(chain, batched))
+        _check_levels(target, position, _name(what, chain, batched))
     with jax.ensure_compile_time_eval():  # concrete values can be checked inside a traced function too
         values = jax.vmap(target.log_density)(jnp.asarray(chains, jnp.result_type(float)))
-    _check_values(np.asarray(values), batched)
+    _check_values(np.asarray(values), batched, what)
 
 
 def _check_levels(target: Target, position: np.ndarray, where: str) -> None:
@@ -77,7 +86,7 @@ def _check_levels(target: Target, position: np.ndarray, where: str) -> None:
         )
 
 
-def _check_values(values: np.ndarray, batched: bool) -> None:
+def _check_values(values: np.ndarray, batched: bool, what: str) -> None:
     for chain, value in enumerate(values):
         if np.isfinite(value):
             continue
@@ -86,8 +95,8 @@ def _check_values(values: np.ndarray, batched: bool) -> None:
             if value == -np.inf
             else "a log-density must be a finite number or -inf; look for a 0/0 or log of a negative"
         )
-        raise StartError(f"{_name(chain, batched)} starts where the log-density is {value}: {reason}.")
+        raise StartError(f"{_name(what, chain, batched)} starts where the log-density is {value}: {reason}.")
 
 
-def _name(chain: int, batched: bool) -> str:
-    return f"Chain {chain}" if batched else "The chain"
+def _name(what: str, index: int, batched: bool) -> str:
+    return f"{what} {index}" if batched else "The chain"

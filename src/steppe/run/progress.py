@@ -1,7 +1,7 @@
 """A progress bar on standard error, for people; silent when nobody watches."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -63,3 +63,27 @@ def _figures(plan: Plan, chunk: Chunk) -> str:
         f"{speed:.3g} steps/s · accept {rows.acceptance_rate.mean():.2f} · "
         f"flips {rows.num_flips.mean() / plan.thinning:.2f} · U {shown}"
     )
+
+
+@contextmanager
+def count_bar(what: str, total: int, shown: bool | None) -> Iterator[Callable[[int], None]]:
+    """Show how many of `total` pieces of work are done.
+
+    Parameters
+    ----------
+    what
+        What is being done.
+    total
+        How many pieces there are.
+    shown
+        `True`, `False`, or `None` for "when standard error is a terminal".
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.arguments import random_key
 from steppe.errors import RunError, RunMismatchError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.start import check_start
@@ -87,7 +88,7 @@ def sample(
         raise RunError(f"`sample(target, recipe)` needs a recipe such as `steppe.dmala()`; got {recipe!r}.")
     sampler = recipe.build(target)
     plan = make_plan(num_chains, num_warmup, num_draws, thinning, keep, chain_block)
-    engine = Engine(sampler, _checked_key(key), plan, adapts=adapt and recipe.is_exact)
+    engine = Engine(sampler, random_key("sample", key), plan, adapts=adapt and recipe.is_exact)
     if initial is not None:
         check_start(target, initial, batched=True)
         if len(initial) != plan.num_chains:
@@ -185,14 +186,3 @@ def description(engine: Engine, recipe: Recipe, metadata: Mapping[str, Any] | No
 def _plan_fields(plan: Plan) -> dict[str, Any]:
     names = ("num_chains", "num_warmup", "num_draws", "thinning", "keep", "chain_block")
     return {name: getattr(plan, name) for name in names}
-
-
-def _checked_key(key: Any) -> Array:
-    try:
-        if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-            key = jax.random.wrap_key_data(jnp.asarray(key, jnp.uint32))
-        if key.shape == ():
-            return key
-    except (AttributeError, TypeError, ValueError):
-        pass
-    raise RunError(f"`sample(key=...)` must be one random key such as `jax.random.key(0)`; got {key!r}.")

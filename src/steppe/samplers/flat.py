@@ -106,9 +106,14 @@ def roughness_tilted(
     move = DiscreteLangevin(positive(name, "step_size", step_size, ADJUSTED_STEP))
     decide = ProposeAndDecide(move, Metropolis())
     if choice(name, "base", base, TiltBase) == "dmala":
+        if coupling_variance is not None:
+            raise RecipeError(
+                f"`{name}(coupling_variance={coupling_variance!r})` has no center to tie: `base='dmala'` has "
+                "none. Leave it out, or use `base='glu'`."
+            )
         return recipe(name, decide, tilt=tilt)
     η = positive(name, "coupling_variance", coupling_variance, COUPLING_VARIANCE)
-    return recipe(name, Draw(CenterRefresh(0.0)), decide, coupling=StarCoupling(η), tilt=tilt)
+    return recipe(name, Draw(CenterRefresh()), decide, coupling=StarCoupling(η), tilt=tilt)
 
 
 def _center_block(kind: str, center_weight: Any, move: DiscreteLangevin) -> Any:
@@ -120,7 +125,7 @@ def _center_block(kind: str, center_weight: Any, move: DiscreteLangevin) -> Any:
         )
     if is_weighted:
         return WeightedCenter(DiscreteLangevin(move.step_size, exact_coupling=True), center_weight)
-    return Draw(LatticeCenter()) if kind == "lattice" else Draw(CenterRefresh(0.0))
+    return Draw(LatticeCenter()) if kind == "lattice" else Draw(CenterRefresh())
 
 
 def _not_negative(name: str, argument: str, value: Any) -> Any:

@@ -153,7 +153,7 @@ def edula_glu(
     jump. Cost: one evaluation per full sweep (center and position).
     """
     return _alternate(
-        "edula_glu", step_size, coupling_variance, 0.0, coupling_form, center_start, Unadjusted()
+        "edula_glu", step_size, coupling_variance, None, coupling_form, center_start, Unadjusted()
     )
 
 
@@ -176,7 +176,7 @@ def edmala_glu(
     Law: the joint exactly, the position has law `π` for every `η`. Cost: one evaluation per full sweep.
     """
     return _alternate(
-        "edmala_glu", step_size, coupling_variance, 0.0, coupling_form, center_start, Metropolis()
+        "edmala_glu", step_size, coupling_variance, None, coupling_form, center_start, Metropolis()
     )
 
 
@@ -234,7 +234,7 @@ def _alternate(
     name: str,
     step_size: float | None,
     coupling_variance: float | None,
-    persistence: float,
+    persistence: float | None,
     form: str,
     center_start: str,
     accept: Accept,

@@ -2,6 +2,13 @@
 
 from steppe.targets.bernoulli import bernoulli_table, paper_bernoulli
 from steppe.targets.ising import ising, ising_graph, ising_lattice
+from steppe.targets.mixture import (
+    PlantedMixture,
+    mixture,
+    mixture_local_entropy,
+    mixture_responsibilities,
+    planted_mixture,
+)
 from steppe.targets.perceptron import perceptron, random_labels, teacher_student
 from steppe.targets.potts import potts
 from steppe.targets.qubo import max_cut, qubo
@@ -9,6 +16,7 @@ from steppe.targets.rbm import layerwise_gibbs, rbm
 from steppe.targets.rbm_normalizer import log_normalizer
 
 __all__ = [
+    "PlantedMixture",
     "bernoulli_table",
     "ising",
     "ising_graph",
@@ -16,8 +24,12 @@ __all__ = [
     "layerwise_gibbs",
     "log_normalizer",
     "max_cut",
+    "mixture",
+    "mixture_local_entropy",
+    "mixture_responsibilities",
     "paper_bernoulli",
     "perceptron",
+    "planted_mixture",
     "potts",
     "qubo",
     "random_labels",

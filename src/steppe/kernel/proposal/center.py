@@ -85,16 +85,19 @@ class CenterRefresh(CenterMove):
     Attributes
     ----------
     persistence
-        `ρ` in [0, 1): how much of the old deviation is kept. 0 draws the center afresh.
+        `ρ` in [0, 1): how much of the old deviation is kept. `None` draws the center afresh, and leaves
+        no number to set.
     """
 
-    persistence: Array | float
+    persistence: Array | float | None = None
 
     is_exact = True
 
     def distribution(self, landscape: Landscape, state: State) -> Gaussian:
         """Gaussian that keeps the conditional law of the center."""
         anchor = landscape.coupling.anchor(state.position)
+        if self.persistence is None:
+            return Gaussian(landscape.domain, anchor, landscape.coupling.center_variance)
         kept = self.persistence * (state.center - anchor)
         variance = (1 - self.persistence**2) * landscape.coupling.center_variance
         return Gaussian(landscape.domain, anchor + kept, variance)

@@ -1,21 +1,35 @@
-"""Exact laws of recipes whose center is integrated out, built from the engine's own site-wise terms.
+"""Exact laws of recipes whose center is integrated out, built from the kernels' own site-wise terms.
 
 Given a state, every site and every center coordinate moves on its own. So a table per site is enough, and a
 law over positions × a grid of centers is pushed forward one axis at a time.
 """
 
 import itertools
+import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-import steppe
 from steppe.diagnostics.exact import stationary_law
-from twins import quick_jit
+from steppe.diagnostics.states import quick_jit
+from steppe.domain import Domain, Ordinal
+from steppe.errors import DomainError
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
+from steppe.target import Target
+
+# Of the grid on which the center of `edula` is carried along: sites × levels × nodes per site.
+MAX_GRID = 2**23
+NUM_NODES = 100
+# Spacing and reach of the grid in standard deviations: a sum over nodes that far apart integrates what decays
+# like a Gaussian to 1e-13, and what lies beyond weighs 1e-6.
+SPACING, REACH = 0.8, 5.0
 
 
-def level_log_probs(law, domain):
+def level_log_probs(law: Any, domain: Domain) -> Array:
     """Log-probability of every level at every site, level × site, of a product law of positions."""
     levels = jnp.arange(domain.max_levels)[:, None] * jnp.ones(domain.num_sites, int)
     return jax.vmap(lambda row: law.terms(domain.from_levels(row))[0])(levels)
@@ -25,12 +39,12 @@ def level_log_probs(law, domain):
 
 
 @quick_jit
-def _noisy_level_probs(sampler, offsets, weights):
+def _noisy_level_probs(sampler: Sampler, offsets: Array, weights: Array) -> Array:
     """Probability of every level averaged over the center's offset, position × level × site."""
     landscape, block = sampler.landscape, sampler.blocks[1]
     domain = landscape.domain
 
-    def given(position, offset):
+    def given(position: Array, offset: Array) -> Array:
         law = block.proposal.distribution(landscape, landscape.at(position, position + offset))
         return jnp.exp(level_log_probs(law, domain))
 
@@ -39,11 +53,12 @@ def _noisy_level_probs(sampler, offsets, weights):
     return jax.vmap(lambda position: jnp.tensordot(weights, over_offsets(position, offsets), 1))(positions)
 
 
-def glu_transition_matrix(recipe, target: steppe.Target, num_nodes: int = 100) -> np.ndarray:
+def glu_transition_matrix(recipe: Recipe, target: Target) -> np.ndarray:
     """Transition matrix of `edula_glu` on scalar sites, its Gaussian center integrated by Gauss–Hermite."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(num_nodes)
-    offsets = nodes * np.sqrt(recipe.numbers["coupling_variance"])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(NUM_NODES)
     sampler = recipe.build(target, audit=False)
+    _check_scalar_sites(recipe, target)
+    offsets = nodes * np.sqrt(sampler.numbers["coupling_variance"])
     probs = np.asarray(_noisy_level_probs(sampler, offsets, weights / weights.sum()))
     return np.array([_product_law(row.T) for row in probs])
 
@@ -57,12 +72,12 @@ def _product_law(site_probs: np.ndarray) -> np.ndarray:
 
 
 @quick_jit
-def _axis_tables(sampler, nodes):
+def _axis_tables(sampler: Sampler, nodes: Array) -> Array:
     """Log-probability of (level, new node) given the old node, position × site × level × new × old."""
     landscape, (block,) = sampler.landscape, sampler.blocks
     domain = landscape.domain
 
-    def given(position, node):
+    def given(position: Array, node: Array) -> Array:
         state = landscape.at(position, jnp.full(domain.shape, node))
         law = block.proposal.distribution(landscape, state)
         centers = jax.vmap(lambda new: law.center.terms(jnp.full(domain.shape, new))[0])(nodes)
@@ -72,7 +87,7 @@ def _axis_tables(sampler, nodes):
     return tables.transpose(0, 4, 2, 3, 1)
 
 
-def edula_kernel(recipe, target: steppe.Target, nodes: np.ndarray) -> np.ndarray:
+def edula_kernel(recipe: Recipe, target: Target, nodes: np.ndarray) -> np.ndarray:
     """Probability of (level, new node) given the old node, position × site × level × new × old.
 
     What a step from the outermost nodes would put beyond the grid is spread over it, so that mass is kept.
@@ -82,11 +97,11 @@ def edula_kernel(recipe, target: steppe.Target, nodes: np.ndarray) -> np.ndarray
 
 
 @jax.jit
-def push_forward(kernel, mass):
+def push_forward(kernel: Array, mass: Array) -> Array:
     """One step of a law on the grid."""
     _, num_sites, num_levels, num_nodes, _ = kernel.shape
 
-    def add(total, given):
+    def add(total: Array, given: tuple[Array, Array]) -> tuple[Array, None]:
         axes, piece = given
         for axis in axes:  # contracts the oldest axis and appends (level, new node)
             piece = piece.reshape(num_nodes, -1).T @ axis.reshape(-1, num_nodes).T
@@ -99,11 +114,11 @@ def push_forward(kernel, mass):
 
 
 @jax.jit
-def position_flow(kernel, mass):
+def position_flow(kernel: Array, mass: Array) -> Array:
     """Probability of every next position given the position, averaged over the center."""
     num_nodes = kernel.shape[-1]
 
-    def flow(given):
+    def flow(given: tuple[Array, Array]) -> Array:
         axes, piece = given
         for axis in axes.sum(axis=2):
             piece = piece.reshape(num_nodes, -1).T @ axis.T
@@ -129,5 +144,42 @@ def edula_stationary(kernel: np.ndarray, start: np.ndarray, tolerance: float = 1
     return np.asarray(mass)
 
 
-def position_marginal(mass) -> np.ndarray:
+def position_marginal(mass: Any) -> np.ndarray:
+    """Sum the centers out of a law on the grid."""
     return np.asarray(mass).reshape(len(mass), -1).sum(axis=1)
+
+
+def edula_position_law(recipe: Recipe, target: Target) -> np.ndarray:
+    """Law of the position under `edula`, its center carried along on a grid; about four sites at most."""
+    _check_scalar_sites(recipe, target)
+    numbers = recipe.build(target, audit=False).numbers
+    α_a, η = (float(numbers[name]) for name in ("center_step_size", "coupling_variance"))
+    variance = η / (1 - α_a / (4 * η))
+    nodes = _center_nodes(target.domain, math.sqrt(variance), SPACING * math.sqrt(min(α_a, variance)))
+    size = target.domain.num_states * len(nodes) ** target.domain.num_sites
+    if size > MAX_GRID:
+        raise DomainError(
+            f"The law of `{recipe.name}` on {target.domain!r} needs a grid of {size:.2g} cells for position "
+            f"and center; at most {MAX_GRID} are used. For quadratic log-densities it is the law of `dula` "
+            "at `steppe.theory.effective_step_size`; otherwise sample."
+        )
+    positions = np.asarray(target.domain.enumerate(), float)
+    bumps = np.exp(-((nodes - positions[..., None]) ** 2) / (2 * variance))
+    start = bumps[:, 0]
+    for site in range(1, target.domain.num_sites):
+        start = start[..., None] * bumps[:, site].reshape(len(positions), *[1] * site, -1)
+    return position_marginal(edula_stationary(edula_kernel(recipe, target, nodes), start, tolerance=1e-7))
+
+
+def _center_nodes(domain: Domain, deviation: float, spacing: float) -> np.ndarray:
+    assert isinstance(domain, Ordinal)
+    reach = REACH * deviation
+    return np.arange(domain.levels[0] - reach, domain.levels[-1] + reach + spacing, spacing)
+
+
+def _check_scalar_sites(recipe: Recipe, target: Target) -> None:
+    if not isinstance(target.domain, Ordinal):
+        raise DomainError(
+            f"The law of `{recipe.name}` is integrated over one center coordinate per site; "
+            f"{target.domain!r} has one per level. Sample instead."
+        )

@@ -1,0 +1,287 @@
+"""Which local maximum a state belongs to, and how much mass each one collects."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from steppe.arguments import count, positive
+from steppe.diagnostics.flatness.tables import law_of, log_table, steepest_roots
+from steppe.diagnostics.states import Progress, flat_states, is_exact_wanted, map_states
+from steppe.errors import DomainError
+from steppe.target import Target
+
+# Gains are told apart down to this many roundings of the numbers they are made of.
+ROUNDINGS = 8
+
+
+class Climb(NamedTuple):
+    """Where steepest ascent ends.
+
+    Attributes
+    ----------
+    modes
+        Local maxima, of the shape of the states given.
+    mode_log_density
+        `U` of each.
+    num_steps
+        Changes made on the way.
+    is_converged
+        Whether no change improves any further; false where `max_steps` was reached.
+    log_density
+        `U` of each state given.
+    mean_log_density
+        Its mean.
+    """
+
+    modes: np.ndarray
+    mode_log_density: np.ndarray
+    num_steps: np.ndarray
+    is_converged: np.ndarray
+    log_density: np.ndarray
+    mean_log_density: float
+
+
+class BasinMass(NamedTuple):
+    """How much mass climbs to which local maximum, heaviest first.
+
+    Attributes
+    ----------
+    modes
+        Local maxima, `(num_modes, *domain.shape)`.
+    mass
+        Share of `π`, or of the states given, that climbs to each.
+    standard_error
+        Of each share; zero when all states were enumerated.
+    mode_log_density
+        `U` of each mode.
+    mean_log_density
+        Mean of `U`: under `π` when all states were enumerated, else over the states given.
+    exact_under_target
+        Share of `π` for the same modes, where it was enumerated.
+    """
+
+    modes: np.ndarray
+    mass: np.ndarray
+    standard_error: np.ndarray
+    mode_log_density: np.ndarray
+    mean_log_density: float
+    exact_under_target: np.ndarray | None
+
+
+class Occupancy(NamedTuple):
+    """How often states are exactly at given modes.
+
+    Attributes
+    ----------
+    share
+        Share of the states given, per mode.
+    standard_error
+        Of each share.
+    mean_log_density
+        Mean of `U` over the states given; `None` without a target.
+    exact_under_target
+        `π` of each mode, where it was enumerated.
+    """
+
+    share: np.ndarray
+    standard_error: np.ndarray
+    mean_log_density: float | None
+    exact_under_target: np.ndarray | None
+
+
+def climb(
+    target: Target,
+    positions: ArrayLike,
+    *,
+    max_steps: int = 10_000,
+    batch_size: int = 32,
+    progress: Progress | None = None,
+) -> Climb:
+    """Follow the best one-site change until none improves.
+
+    Parameters
+    ----------
+    target
+        The log-density. Cost: one table of differences per change.
+    positions
+        States, of shape `(..., *domain.shape)`.
+    max_steps
+        Give up after this many changes.
+    batch_size, progress
+        As in `one_site_gaps`; a batch takes as long as its longest climb.
+
+    Notes
+    -----
+    Of equally good changes the first is made, in the order of sites, then levels. A plateau is not crossed.
+    """
+    limit = count("climb", "max_steps", max_steps)
+    figures = map_states(_climb, target, positions, limit, batch_size=batch_size, progress=progress)
+    return Climb(**figures, mean_log_density=float(np.mean(figures["log_density"])))
+
+
+def basin_mass(
+    target: Target,
+    positions: ArrayLike | None = None,
+    *,
+    effective_size: float | None = None,
+    max_steps: int = 10_000,
+    exact: bool | None = None,
+    batch_size: int = 32,
+    progress: Progress | None = None,
+) -> BasinMass:
+    """Mass of the basin of attraction of every local maximum under steepest ascent.
+
+    Parameters
+    ----------
+    target
+        The log-density.
+    positions
+        States whose basins are counted, or `None` for the exact mass of `π` in every basin, which
+        enumerates up to 2**20 states.
+    effective_size
+        How many independent states the given ones are worth, for the error; their number by default.
+    max_steps, batch_size, progress
+        As in `climb`.
+    exact
+        As in `one_site_gaps`.
+    """
+    if positions is None:
+        return _enumerated_mass(target)
+    flat, _ = flat_states(target, positions)
+    climbed = climb(target, flat, max_steps=max_steps, batch_size=batch_size, progress=progress)
+    if not climbed.is_converged.all():
+        raise DomainError(
+            f"{np.sum(~climbed.is_converged)} of {len(flat)} states had not reached a local maximum after "
+            f"{max_steps} changes. Raise `max_steps`."
+        )
+    rows = climbed.modes.reshape(len(flat), -1)
+    _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    modes, share = climbed.modes[first[order]], counts[order] / len(flat)
+    expected = _exact_masses(target, modes) if is_exact_wanted(target, exact) else None
+    return BasinMass(
+        modes,
+        share,
+        _share_error("basin_mass", share, len(flat), effective_size),
+        climbed.mode_log_density[first[order]],
+        climbed.mean_log_density,
+        expected,
+    )
+
+
+def occupancy(
+    positions: ArrayLike,
+    modes: ArrayLike,
+    *,
+    target: Target | None = None,
+    effective_size: float | None = None,
+    exact: bool | None = None,
+) -> Occupancy:
+    """Share of states that are exactly at each of some modes.
+
+    Parameters
+    ----------
+    positions
+        States; axes before those of one state are flattened.
+    modes
+        `(num_modes, ...)`, states to look for.
+    target
+        For `mean_log_density` and the exact shares.
+    effective_size
+        How many independent states the given ones are worth, for the error; their number by default.
+    exact
+        As in `one_site_gaps`.
+    """
+    wanted, states = np.asarray(modes), np.asarray(positions)
+    shape = wanted.shape[1:]
+    if wanted.ndim < 2 or states.shape[states.ndim - len(shape) :] != shape or not states.size:
+        raise DomainError(
+            f"`modes` must be a list of states like `positions`; got shapes {wanted.shape} and "
+            f"{states.shape}."
+        )
+    states = states.reshape((-1, *shape))
+    axes = tuple(range(1, states.ndim))
+    share = np.array([np.mean(np.all(states == mode, axis=axes)) for mode in wanted])
+    mean = expected = None
+    if target is not None:
+        mean = float(np.mean(map_states(_log_density, target, states)))
+        if is_exact_wanted(target, exact):
+            expected = law_of(log_table(target))[_indices(target, wanted)]
+    return Occupancy(share, _share_error("occupancy", share, len(states), effective_size), mean, expected)
+
+
+def _climb(target: Target, position: Array, max_steps: Array) -> dict[str, Array]:
+    domain = target.domain
+
+    def best_change(state: Array) -> tuple[Array, Array, Array]:
+        table = target.differences(state)
+        table = jnp.where(jnp.isnan(table), -jnp.inf, table)
+        sizes = jnp.abs(table) if target.has_differences else jnp.abs(target.log_density(state))
+        largest = jnp.max(jnp.where(jnp.isfinite(sizes), sizes, 0))
+        resolution = ROUNDINGS * jnp.finfo(table.dtype).eps * jnp.maximum(largest, 1)
+        gain = jnp.max(table)
+        first = jnp.argmax(table.ravel() >= gain - resolution)
+        site, level = jnp.divmod(first, domain.max_levels)
+        return gain > 2 * resolution, site, level
+
+    def is_climbing(carry: tuple[Array, ...]) -> Array:
+        _, num_steps, improves, _, _ = carry
+        return improves & (num_steps < max_steps)
+
+    def step(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        state, num_steps, _, site, level = carry
+        state = domain.replace_sites(state, site, level)
+        return (state, num_steps + 1, *best_change(state))
+
+    start = (position, jnp.asarray(0), *best_change(position))
+    mode, num_steps, improves, _, _ = jax.lax.while_loop(is_climbing, step, start)
+    return {
+        "modes": mode,
+        "mode_log_density": target.log_density(mode),
+        "num_steps": num_steps,
+        "is_converged": ~improves,
+        "log_density": target.log_density(position),
+    }
+
+
+def _log_density(target: Target, position: Array) -> Array:
+    return target.log_density(position)
+
+
+def _roots(target: Target, table: np.ndarray) -> np.ndarray:
+    finite = np.abs(table[np.isfinite(table)])
+    return steepest_roots(table, ROUNDINGS * np.finfo(jnp.result_type(float)).eps * max(finite.max(), 1))
+
+
+def _enumerated_mass(target: Target) -> BasinMass:
+    table = log_table(target)
+    law = law_of(table)
+    mass = np.bincount(_roots(target, table), weights=law, minlength=law.size)
+    indices = np.flatnonzero(mass)
+    indices = indices[np.argsort(-mass[indices], kind="stable")]
+    modes = np.asarray(target.domain.enumerate()[indices])
+    values = table.ravel()
+    mean = float(law[law > 0] @ values[law > 0])
+    return BasinMass(modes, mass[indices], np.zeros(len(indices)), values[indices], mean, mass[indices])
+
+
+def _exact_masses(target: Target, modes: np.ndarray) -> np.ndarray:
+    table = log_table(target)
+    law = law_of(table)
+    mass = np.bincount(_roots(target, table), weights=law, minlength=law.size)
+    return mass[_indices(target, modes)]
+
+
+def _indices(target: Target, states: np.ndarray) -> np.ndarray:
+    return np.asarray(target.domain.index(jnp.asarray(states, jnp.result_type(float))))
+
+
+def _share_error(name: str, share: np.ndarray, num_states: int, effective_size: float | None) -> np.ndarray:
+    size = positive(name, "effective_size", effective_size, num_states)
+    # Agresti–Coull: a share of 0 or 1 among finitely many states is not certain.
+    shrunk = (share * size + 2) / (size + 4)
+    return np.sqrt(shrunk * (1 - shrunk) / (size + 4))

@@ -1,0 +1,228 @@
+"""What a recipe samples, as a law that can be evaluated: `recipe.log_law(target)`.
+
+Notation: `β` inverse temperature, `λ` strength of the tilt, `R` roughness, `η` coupling variance, `y` copies,
+`γ` weight of the center, `F(a; η) = log Σ_θ exp{β U(θ) − |θ − a|²/(2η)}` local entropy.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from steppe.diagnostics.center_law import edula_position_law, glu_transition_matrix
+from steppe.diagnostics.exact import stationary_law, transition_matrix
+from steppe.diagnostics.flatness.tables import smoothed, smoothed_about
+from steppe.domain import MAX_ENUMERATED
+from steppe.errors import DomainError, LawError
+from steppe.kernel.block import Draw
+from steppe.kernel.compose import Recipe
+from steppe.kernel.proposal.together import Together
+from steppe.kernel.replicas import LatticeCenter, WeightedCenter
+from steppe.kernel.sampler import Sampler
+from steppe.kernel.state import State
+from steppe.target import Target
+
+
+@dataclasses.dataclass(frozen=True)
+class Law:
+    """The stationary law of a recipe on a target.
+
+    Attributes
+    ----------
+    recipe, target
+        Whose law it is.
+    statement
+        What it is, in words and symbols.
+    is_biased
+        Whether it differs from what the recipe aims at because nothing corrects its steps.
+    """
+
+    recipe: Recipe
+    target: Target
+    statement: str
+    is_biased: bool
+
+    def __call__(self, position: ArrayLike, center: ArrayLike | None = None) -> Array:
+        """Log-law up to a constant at one state of the chain.
+
+        Parameters
+        ----------
+        position
+            A position; for an ensemble one per copy.
+        center
+            The center, where the recipe has one. Without it, the log-law of the position alone.
+
+        Raises
+        ------
+        LawError
+            If the law is biased, so that it is known on small domains only: see `positions`.
+        """
+        if self.is_biased:
+            raise LawError(f"`{self.recipe.name}` has no law in closed form: {self.statement}")
+        sampler = self._sampler
+        position = jnp.asarray(position, jnp.result_type(float))
+        if sampler.replicas is None:
+            value = self._of_one(position)
+            return value if center is None else value + self._tie(position, jnp.asarray(center))
+        if center is None:
+            raise LawError(
+                f"`{self.recipe.name}` keeps {sampler.replicas} copies and their center: give both, or ask "
+                "for the law of one copy (`positions()`) or of the center (`center(points)`)."
+            )
+        center = jnp.asarray(center, position.dtype)
+        return jnp.sum(jax.vmap(self._of_one)(position)) + self._tie(position, center) + self._weight(center)
+
+    def positions(self) -> np.ndarray:
+        """Probability of every position (of one copy) in the order of `target.domain.enumerate()`.
+
+        Raises
+        ------
+        DomainError
+            If there are too many to enumerate.
+        """
+        with jax.enable_x64(True):
+            if self.is_biased:
+                return _biased_positions(self.recipe, self.target)
+            table = _log_table(self)
+            if self._sampler.replicas is not None:
+                table = _log_table_of_a_copy(self, table)
+        weights = np.exp(table - table.max()).ravel()
+        return weights / weights.sum()
+
+    def center(self, points: ArrayLike) -> np.ndarray:
+        """Log-law of the center up to a constant, `γ β U(c) + y F(c; η)`, by enumeration of positions.
+
+        Parameters
+        ----------
+        points
+            Centers, `(..., *domain.shape)`; states of the domain if the center lives on it.
+        """
+        sampler, domain = self._sampler, self.target.domain
+        if self.is_biased or not sampler.landscape.coupling.has_center:
+            raise LawError(f"`{self.recipe.name}` has no law of a center: {self.statement}")
+        points = np.asarray(points, float)
+        flat = points.reshape(-1, *domain.shape)
+        with jax.enable_x64(True):
+            table = _log_table(self)
+            η = float(sampler.numbers["coupling_variance"])
+            entropies = np.array([float(smoothed_about(table, domain, point, η)) for point in flat])
+            weights = np.asarray(jax.jit(jax.vmap(self._weight))(jnp.asarray(flat)), float)
+        return ((sampler.replicas or 1) * entropies + weights).reshape(points.shape[: -len(domain.shape)])
+
+    @property
+    def _sampler(self) -> Sampler:
+        return self.recipe.build(self.target, audit=False)
+
+    def _of_one(self, position: Array) -> Array:
+        """`β U − λ R` at one position."""
+        landscape = self._sampler.landscape
+        state = landscape.at(position, None)
+        zero = State(position, None, jnp.zeros(()), jnp.zeros_like(state.gradient), jnp.zeros(()))
+        price = landscape.tilt.rise(landscape.domain, state, zero)
+        return landscape.inverse_temperature * state.log_density - price
+
+    def _tie(self, position: Array, center: Array) -> Array:
+        return jnp.sum(self._sampler.landscape.coupling.terms(position, center))
+
+    def _weight(self, center: Array) -> Array:
+        """`γ β U(c)`, zero where the center carries no weight of its own."""
+        weighted = next((b for b in self._sampler.blocks if isinstance(b, WeightedCenter)), None)
+        if weighted is None:
+            return jnp.zeros(())
+        beta = self._sampler.landscape.inverse_temperature
+        return weighted.center_weight * beta * self.target.log_density(center)
+
+
+def log_law(recipe: Recipe, target: Target) -> Law:
+    """Return the law a recipe leaves invariant on a target; see `Recipe.log_law`."""
+    recipe.build(target, audit=False)  # refuses what cannot be sampled
+    return Law(recipe, target, law_statement(recipe), not recipe.is_exact)
+
+
+def law_statement(recipe: Recipe) -> str:
+    """Say in words and symbols what a recipe samples."""
+    coupling = recipe.coupling
+    if not recipe.is_exact:
+        if not coupling.has_center:
+            return "biased, more so the larger the step size α; enumerated on small domains."
+        return (
+            "biased; for quadratic log-densities the position has the law of `dula` at "
+            "1/α_eff = 1/α − 1/(4η − α_a)."
+            if _moves_together(recipe)
+            else "biased; it is `dula` whose flip logits carry Gaussian noise of variance 1/(4η) per unit of "
+            "squared jump."
+        )
+    inner = "β U(θ) − λ R(θ)" if "strength" in recipe.numbers else "β U(θ)"
+    if not coupling.has_center:
+        return f"exp{{{inner}}} exactly."
+    if coupling.replicas is None:
+        return f"the joint exp{{{inner} − |θ − a|²/(2η)}} exactly; the position alone has exp{{{inner}}}."
+    return (
+        "the joint exp{γ β U(c) + Σ_r [β U(θ_r) − |θ_r − c|²/(2η)]} exactly; the center alone has "
+        "exp{γ β U(c) + y F(c; η)}."
+    )
+
+
+def _moves_together(recipe: Recipe) -> bool:
+    return any(isinstance(getattr(block, "proposal", None), Together) for block in recipe.blocks)
+
+
+def _log_table(law: Law) -> np.ndarray:
+    """`β U − λ R` of every position, one axis per site."""
+    states = law.target.domain.enumerate()
+    values = jax.jit(lambda states: jax.lax.map(law._of_one, states, batch_size=1024))(states)
+    return np.asarray(values, float).reshape(law.target.domain.num_levels)
+
+
+def _biased_positions(recipe: Recipe, target: Target) -> np.ndarray:
+    if not recipe.coupling.has_center:
+        return stationary_law(transition_matrix(recipe, target))
+    if _moves_together(recipe):
+        return edula_position_law(recipe, target)
+    return stationary_law(glu_transition_matrix(recipe, target))
+
+
+def _log_table_of_a_copy(law: Law, table: np.ndarray) -> np.ndarray:
+    """Log-law of one of `y` copies: the center and the other copies summed out."""
+    sampler, domain = law._sampler, law.target.domain
+    copies, η = sampler.replicas or 1, float(sampler.numbers["coupling_variance"])
+    if _has_lattice_center(sampler):
+        about_center = (copies - 1) * smoothed(table, domain, η)
+        weighted = jax.jit(lambda states: jax.lax.map(law._weight, states, batch_size=1024))
+        about_center += np.asarray(weighted(domain.enumerate()), float).reshape(table.shape)
+        return table + smoothed(about_center, domain, η)
+    if copies == 1:
+        return table
+    if copies == 2:  # two copies see each other through the integrated center as through one of variance 2η
+        return table + smoothed(table, domain, 2 * η)
+    return _summed_over_copies(law, table, copies, η)
+
+
+def _summed_over_copies(law: Law, table: np.ndarray, copies: int, η: float) -> np.ndarray:
+    """Enumerate the other copies; a Gaussian center leaves `−(Σ|θ_r|² − |Σθ_r|²/y)/(2η)`."""
+    domain = law.target.domain
+    size = domain.num_states
+    if size**copies > MAX_ENUMERATED:
+        raise DomainError(
+            f"The law of one of {copies} copies on {domain!r} sums over {float(size) ** copies:.2g} joint "
+            f"states; at most {MAX_ENUMERATED} are summed. Use `center='lattice'`, two copies, or sample."
+        )
+    flat = np.asarray(domain.enumerate(), float).reshape(size, -1)
+    energy = table.ravel() - (flat**2).sum(axis=1) / (2 * η)
+    sums, weights = flat, energy
+    for _ in range(copies - 1):
+        sums = (sums[:, None] + flat).reshape(-1, flat.shape[1])
+        weights = (weights[:, None] + energy).ravel()
+    weights = weights + (sums**2).sum(axis=1) / (2 * η * copies)
+    return np.logaddexp.reduce(weights.reshape(size, -1), axis=1).reshape(table.shape)
+
+
+def _has_lattice_center(sampler: Sampler) -> bool:
+    return any(
+        isinstance(block, WeightedCenter)
+        or (isinstance(block, Draw) and isinstance(block.proposal, LatticeCenter))
+        for block in sampler.blocks
+    )

@@ -1,0 +1,197 @@
+"""Mixtures of independent sites: many modes of chosen width, and a local entropy in closed form.
+
+Given its component, every site is drawn on its own. A component whose site probabilities are near 0 or 1
+is a sharp mode, one with milder probabilities a wide one; weights say how much mass each holds. Sums over
+all states factor over sites within a component, so what is normally out of reach (the normaliser, the local
+entropy about any center) is known exactly in any dimension: a target for tests.
+"""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+from jax.typing import ArrayLike
+
+from steppe.domain import Binary, Categorical
+from steppe.errors import TargetError
+from steppe.target import Target
+
+PLANTED_SEED = 3
+PLANTED_SITES = 10
+PLANTED_SEPARATION = 4
+
+
+class PlantedMixture(NamedTuple):
+    """Six sharp modes and a flat one on ten bits.
+
+    Attributes
+    ----------
+    target
+        What to sample.
+    weights, site_probabilities
+        What it was made from, for `mixture_local_entropy` and `mixture_responsibilities`.
+    patterns
+        The most likely state of each component, `(7, 10)`.
+    flat
+        Which component is flat.
+    """
+
+    target: Target
+    weights: np.ndarray
+    site_probabilities: np.ndarray
+    patterns: np.ndarray
+    flat: int
+
+
+def mixture(weights: ArrayLike, site_probabilities: ArrayLike) -> Target:
+    """Target `U(θ) = log Σ_k w_k Π_i p_ki(θ_i)`, a normalised log-probability.
+
+    Parameters
+    ----------
+    weights
+        `K` positive numbers; divided by their sum.
+    site_probabilities
+        `(K, n)` for bits: the probability that bit `i` is 1 in component `k`. `(K, n, L)` for one-hot
+        sites: the probability of each level, summing to 1 over the last axis. All strictly between 0 and 1.
+
+    Notes
+    -----
+    Not multilinear: a gradient is not a difference. The exact difference table costs `n · L · K`.
+    """
+    log_weights, log_levels = _logarithms(weights, site_probabilities)
+    num_sites, num_levels = log_levels.shape[1:]
+    is_binary = np.ndim(site_probabilities) == 2
+    parts = (log_weights, log_levels)
+    if is_binary:
+        functions = _bit_value_and_grad, _bit_differences
+    else:
+        functions = _level_value_and_grad, _level_differences
+    evaluate, differences = (Partial(function, *parts) for function in functions)
+    return Target(
+        Partial(_first, evaluate),
+        Binary(num_sites) if is_binary else Categorical(num_sites, num_levels),
+        value_and_grad=evaluate,
+        differences=differences,
+    )
+
+
+def mixture_local_entropy(
+    weights: ArrayLike, site_probabilities: ArrayLike, centers: ArrayLike, coupling_variance: float
+) -> np.ndarray:
+    """Exact `F(a; η) = log Σ_θ exp{U(θ) − |θ − a|²/(2η)}` of a mixture, in any dimension.
+
+    Parameters
+    ----------
+    weights, site_probabilities
+        As for `mixture`.
+    centers
+        Positions, or any real points, of shape `(..., n)` or `(..., n, L)`.
+    coupling_variance
+        `η > 0`.
+    """
+    log_weights, log_levels = _logarithms(weights, site_probabilities, np.float64)
+    centers = np.asarray(centers, float)
+    embedding = np.arange(2.0)[:, None] if np.ndim(site_probabilities) == 2 else np.eye(log_levels.shape[2])
+    sites = centers[..., None] if np.ndim(site_probabilities) == 2 else centers
+    jumps = ((sites[..., None, :] - embedding) ** 2).sum(-1)  # (..., n, L)
+    per_site = _logsumexp(log_levels - jumps[..., None, :, :] / (2 * coupling_variance))
+    return _logsumexp(log_weights + per_site.sum(-1))
+
+
+def mixture_responsibilities(
+    weights: ArrayLike, site_probabilities: ArrayLike, positions: ArrayLike
+) -> np.ndarray:
+    """Probability of each component given a position, shape `(..., K)`."""
+    log_weights, log_levels = _logarithms(weights, site_probabilities, np.float64)
+    levels = np.asarray(positions, float)
+    if np.ndim(site_probabilities) == 2:
+        levels = np.stack([1 - levels, levels], axis=-1)
+    scores = log_weights + np.einsum("kil,...il->...k", log_levels, levels)
+    return np.exp(scores - _logsumexp(scores)[..., None])
+
+
+def planted_mixture() -> PlantedMixture:
+    """Seven random patterns of ten bits, at least four flips apart; six sharp modes, one flat.
+
+    A sharp component (weight .13) flips each bit of its pattern with probability .03, the flat one (weight
+    .22) with probability .22.
+    """
+    rng = np.random.default_rng(PLANTED_SEED)
+    patterns: list[np.ndarray] = []
+    while len(patterns) < 7:
+        candidate = rng.integers(0, 2, PLANTED_SITES)
+        if all((candidate != kept).sum() >= PLANTED_SEPARATION for kept in patterns):
+            patterns.append(candidate)
+    weights = np.array([0.13] * 6 + [0.22])
+    flip = np.array([0.03] * 6 + [0.22])[:, None]
+    probabilities = np.where(np.stack(patterns) == 1, 1 - flip, flip)
+    return PlantedMixture(mixture(weights, probabilities), weights, probabilities, np.stack(patterns), flat=6)
+
+
+# ---- evaluation: one row of scores per component, then one log-sum-exp ----------------------------------
+
+
+def _first(evaluate: Partial, position: Array) -> Array:
+    return evaluate(position)[0]
+
+
+def _bit_value_and_grad(log_weights: Array, log_levels: Array, position: Array) -> tuple[Array, Array]:
+    logits = log_levels[..., 1] - log_levels[..., 0]
+    scores = log_weights + jnp.sum(log_levels[..., 0] + position * logits, axis=1)
+    return jax.nn.logsumexp(scores), jax.nn.softmax(scores) @ logits
+
+
+def _bit_differences(log_weights: Array, log_levels: Array, position: Array) -> Array:
+    logits = log_levels[..., 1] - log_levels[..., 0]
+    scores = log_weights + jnp.sum(log_levels[..., 0] + position * logits, axis=1)
+    flips = jax.nn.logsumexp(jax.nn.log_softmax(scores)[:, None] + (1 - 2 * position) * logits, axis=0)
+    return jnp.where(position[:, None] == jnp.arange(2), 0.0, flips[:, None])
+
+
+def _level_value_and_grad(log_weights: Array, log_levels: Array, position: Array) -> tuple[Array, Array]:
+    scores = log_weights + jnp.sum(log_levels * position, axis=(1, 2))
+    return jax.nn.logsumexp(scores), jnp.tensordot(jax.nn.softmax(scores), log_levels, 1)
+
+
+def _level_differences(log_weights: Array, log_levels: Array, position: Array) -> Array:
+    current = jnp.sum(log_levels * position, axis=2, keepdims=True)
+    responsibilities = jax.nn.log_softmax(log_weights + jnp.sum(current, axis=(1, 2)))
+    table = jax.nn.logsumexp(responsibilities[:, None, None] + log_levels - current, axis=0)
+    return jnp.where(position == 1, 0.0, table)
+
+
+def _logarithms(
+    weights: ArrayLike, site_probabilities: ArrayLike, dtype: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-weights `(K,)` and log-probabilities of levels `(K, n, L)`, checked."""
+    weights, table = np.asarray(weights, float), np.asarray(site_probabilities, float)
+    if weights.ndim != 1 or table.ndim not in (2, 3) or len(weights) != len(table) or not weights.size:
+        raise TargetError(
+            "`mixture(weights, site_probabilities)` needs K weights and a table of shape (K, n) for bits or "
+            f"(K, n, L) for one-hot sites; got shapes {weights.shape} and {table.shape}."
+        )
+    if not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise TargetError(f"`weights` must be positive and finite; got {weights.tolist()}.")
+    if not ((table > 0) & (table < 1)).all():  # also refuses NaN
+        raise TargetError(
+            "`site_probabilities` must lie strictly between 0 and 1, so that every state has a finite "
+            f"log-density; got values from {table.min():g} to {table.max():g}. Replace 0 by a small number."
+        )
+    if table.ndim == 2:
+        table = np.stack([1 - table, table], axis=-1)
+    if np.abs(table.sum(-1) - 1).max() > 1e-6:
+        raise TargetError(
+            "`site_probabilities` must sum to 1 over the levels of each site; the sums range from "
+            f"{table.sum(-1).min():g} to {table.sum(-1).max():g}. Divide by them."
+        )
+    dtype = jnp.result_type(float) if dtype is None else dtype
+    return np.log(weights / weights.sum()).astype(dtype), np.log(table).astype(dtype)
+
+
+def _logsumexp(scores: np.ndarray) -> np.ndarray:
+    """Over the last axis, in double precision whatever precision JAX runs in."""
+    top = scores.max(axis=-1, keepdims=True)
+    return np.log(np.exp(scores - top).sum(axis=-1)) + top[..., 0]

@@ -1,0 +1,286 @@
+"""What is true of the samplers and can be computed: effective step, drift, bias and gap bounds.
+
+Notation: `α` step size, `α_a` center step size, `η` coupling variance. Every statement comes with what it
+assumes, checked on the target, and with the exact number it bounds wherever that can be enumerated.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.diagnostics.exact import proximal_matrix, spectral_gap, stationary_law, target_law
+from steppe.diagnostics.flatness.tables import level_distances
+from steppe.diagnostics.states import quick_jit
+from steppe.domain import Domain
+from steppe.errors import RecipeError
+from steppe.target import Target
+from steppe.theory.confined import confined_chain, is_one_site
+from steppe.theory.constants import constants, largest_norm
+
+# Pairs of states are listed up to this many states.
+MAX_PAIRED = 2**11
+
+
+class Bound(NamedTuple):
+    """A computable statement about a sampler on a target.
+
+    Attributes
+    ----------
+    value
+        The bound; infinite where it overflows.
+    log_value
+        Its logarithm, for bounds too large or too small to print.
+    assumptions
+        What the statement rests on, each checked on the target.
+    holds_here
+        Whether the statement is true of this target: compared with `exact`, or true for want of content
+        (a distance bounded by its largest possible value). `None` where neither could be decided.
+    exact
+        The number that is bounded, where it was computed.
+    terms
+        Parts the bound is made of.
+    """
+
+    value: float
+    log_value: float
+    assumptions: dict[str, bool]
+    holds_here: bool | None
+    exact: float | None
+    terms: dict[str, float]
+
+
+class EffectiveStep(NamedTuple):
+    """The step size at which `dula` has the position law of `edula`.
+
+    Attributes
+    ----------
+    value
+        `α_eff`; infinite where `inverse` is zero, negative where it is negative.
+    inverse
+        `1/α_eff = 1/α − 1/(4η − α_a)`.
+    is_proper
+        Whether `α_eff` is a step size that `dula` can take. The formula for the law holds all the same.
+    is_exact
+        Whether the target is quadratic, so that the identity holds; `None` without a target.
+    """
+
+    value: float
+    inverse: float
+    is_proper: bool
+    is_exact: bool | None
+
+
+class Drift(NamedTuple):
+    """`E|a'|² ≤ factor · |a|² + offset` for the center of `edula`, from every state.
+
+    Attributes
+    ----------
+    factor, offset
+        The two numbers.
+    """
+
+    factor: float
+    offset: float
+
+
+def effective_step_size(
+    step_size: float, coupling_variance: float, center_step_size: float, *, target: Target | None = None
+) -> EffectiveStep:
+    """Step size at which `dula` has the position law of `edula`: `1/α_eff = 1/α − 1/(4η − α_a)`.
+
+    Parameters
+    ----------
+    step_size, coupling_variance, center_step_size
+        `α`, `η`, `α_a` of `edula` (linear coupling form), with `α_a < 4η`.
+    target
+        Checked for being quadratic. The identity is exact then, on any domain, and an approximation else.
+    """
+    check_stable(coupling_variance, center_step_size)
+    inverse = 1 / _positive("step_size", step_size) - 1 / (4 * coupling_variance - center_step_size)
+    value = math.inf if inverse == 0 else 1 / inverse
+    is_exact = None if target is None else constants(target).curvature.kind == "quadratic"
+    return EffectiveStep(value, inverse, inverse > 0, is_exact)
+
+
+def drift_factor(center_step_size: float, coupling_variance: float) -> float:
+    """`c = 1 − α_a/(2η)`, by which the center of `edula` keeps its distance to the position in a step.
+
+    Below 1 in absolute value for `0 < α_a < 4η`, which is checked.
+    """
+    check_stable(coupling_variance, center_step_size)
+    return 1 - center_step_size / (2 * coupling_variance)
+
+
+def drift_condition(domain: Domain, center_step_size: float, coupling_variance: float) -> Drift:
+    """Drift of the center of `edula`: `|c| |a|² + (1 − c)²/(1 − |c|) sup|θ|² + α_a d`, by convexity."""
+    c = drift_factor(center_step_size, coupling_variance)
+    offset = (1 - c) ** 2 / (1 - abs(c)) * largest_norm(domain) ** 2
+    return Drift(abs(c), offset + center_step_size * math.prod(domain.shape))
+
+
+def edula_bias_bound(
+    target: Target,
+    step_size: float,
+    coupling_variance: float,
+    center_step_size: float,
+    *,
+    is_joint: bool = False,
+) -> Bound:
+    """Bound on the bias of `edula` for quadratic log-densities, whatever their normalizer.
+
+    `|law of θ − π|_1 ≤ 2B/(1 + B)` with `B = Π_i Σ_c exp{(M/4 − 1/(2α_eff)) ℓ²_ic} − 1`, where `ℓ²_ic` is
+    the squared length of the `c`-th cyclic move of site `i`: `(1 + exp(M/4 − 1/(2α_eff)))^d − 1` on bits.
+
+    Parameters
+    ----------
+    target
+        What is sampled.
+    step_size, coupling_variance, center_step_size
+        `α`, `η`, `α_a`, with `α_a < 4η`.
+    is_joint
+        Bound the joint law of position and center instead, which adds `|N(0, v I) − N(0, η I)|_1` with
+        `v = η/(1 − α_a/(4η))`, the variance of a center that moves without correction.
+    """
+    step = effective_step_size(step_size, coupling_variance, center_step_size)
+    figures = constants(target)
+    rate = figures.curvature.lipschitz / 4 - step.inverse / 2
+    log_sum = sum(_log_cyclic_sum(distances, rate) for distances in level_distances(target.domain))
+    excess = math.expm1(min(log_sum, 700.0))
+    bias = 2 * excess / (1 + excess)
+    gaussian = center_bias(coupling_variance, center_step_size, figures.dimension) if is_joint else 0.0
+    is_quadratic = figures.curvature.kind == "quadratic"
+    exact = None
+    if is_quadratic and not is_joint and figures.num_states <= MAX_PAIRED:
+        law = quadratic_law(target, step.inverse)
+        exact = float(np.abs(law - target_law(target)).sum())
+    if is_joint and is_one_site(target):
+        exact = _joint_bias(target, step_size, coupling_variance, center_step_size)
+    return compared(
+        math.log(bias + gaussian) if bias + gaussian > 0 else -math.inf,
+        {"log-density is quadratic": is_quadratic, "center step is stable": True},
+        exact,
+        largest=2.0,
+        terms={"B": excess, "inverse_effective_step": step.inverse, "center": gaussian},
+    )
+
+
+def glu_gap_bound(target: Target, coupling_variance: float) -> Bound:
+    """Lower bound `exp(−diam²/(4η))` of the spectral gap of GLU with exact conditional draws.
+
+    From `K(θ, θ') ≥ π(θ') exp(−|θ − θ'|²/(4η))` (Cauchy–Schwarz); hence also
+    `TV ≤ (1 − exp(−diam²/(4η)))^k` after `k` steps. Raising `η` improves it.
+
+    Parameters
+    ----------
+    target
+        What is sampled. The gap itself is computed for up to four coordinates.
+    coupling_variance
+        `η`.
+    """
+    η = _positive("coupling_variance", coupling_variance)
+    squared = float(sum(distances.max() for distances in level_distances(target.domain)))
+    exact = None
+    if math.prod(target.domain.shape) <= 4:
+        exact = spectral_gap(proximal_matrix(target, η))
+    log_value = -squared / (4 * η)
+    holds = None if exact is None else bool(math.exp(log_value) <= exact)
+    return Bound(
+        math.exp(log_value),
+        log_value,
+        {"position is drawn exactly given the center": True},
+        holds,
+        exact,
+        {"squared_diameter": squared},
+    )
+
+
+def center_bias(coupling_variance: float, center_step_size: float, dimension: int) -> float:
+    """`|N(0, v I) − N(0, η I)|_1` with `v = η/(1 − α_a/(4η))`: the bias of an uncorrected center alone."""
+    check_stable(coupling_variance, center_step_size)
+    share = center_step_size / (4 * coupling_variance)  # v = η / (1 − share)
+    if share == 0:
+        return 0.0
+    # The two densities are equal where |r|²/η = −d log(1 − share)/share.
+    crossing = -dimension * math.log1p(-share) / share
+    masses = [_gamma_mass(dimension / 2, crossing * scale / 2) for scale in (1.0, 1 - share)]
+    return 2 * (masses[0] - masses[1])
+
+
+def quadratic_law(target: Target, inverse_step: float) -> np.ndarray:
+    """Stationary law of `dula` at `1/α` for quadratic `U`: `π(θ)` times the sum of proposal weights at `θ`.
+
+    Exact also for `1/α ≤ 0`, where no step size belongs to it but an `edula` does.
+    """
+    scores = np.asarray(_log_proposal_sums(target, inverse_step), float) + np.log(target_law(target))
+    weights = np.exp(scores - scores.max())
+    return weights / weights.sum()
+
+
+def compared(
+    log_value: float,
+    assumptions: dict[str, bool],
+    exact: float | None,
+    *,
+    largest: float,
+    terms: dict[str, float],
+) -> Bound:
+    """Build an upper bound, compared with what it bounds, which never exceeds `largest`."""
+    value = math.inf if log_value >= 700 else math.exp(log_value)  # NaN stays NaN
+    holds = None if exact is None else bool(exact <= value)
+    return Bound(value, log_value, assumptions, True if value >= largest else holds, exact, terms)
+
+
+def check_stable(coupling_variance: float, center_step_size: float) -> None:
+    """Refuse `α_a ≥ 4η`, where an uncorrected center diverges and no law exists."""
+    η = _positive("coupling_variance", coupling_variance)
+    if not 0 <= center_step_size < 4 * η:
+        raise RecipeError(
+            f"`center_step_size` must be at least 0 and less than 4 · coupling_variance = {4 * η:g}; got "
+            f"{center_step_size!r}. Beyond that an uncorrected center diverges."
+        )
+
+
+def _positive(name: str, value: float) -> float:
+    if not (isinstance(value, int | float | np.number) and math.isfinite(value) and value > 0):
+        raise RecipeError(f"`{name}` must be a positive number; got {value!r}.")
+    return float(value)
+
+
+def _log_cyclic_sum(distances: np.ndarray, rate: float) -> float:
+    """Log of the sum over cyclic moves of the levels of a site of their largest weight."""
+    size = len(distances)
+    levels = np.arange(size)
+    weights = [(rate * distances[levels, (levels + move) % size]).max() for move in range(size)]
+    return float(np.logaddexp.reduce(weights))
+
+
+def _joint_bias(target: Target, step_size: float, coupling_variance: float, center_step_size: float) -> float:
+    """`|joint law of edula − joint|_1` for one site, on an interval that centers do not leave."""
+    reach = 8 * math.sqrt(coupling_variance / (1 - center_step_size / (4 * coupling_variance)))
+    levels = np.asarray(target.domain.enumerate(), float)
+    box = (float(levels.min() - reach), float(levels.max() + reach))
+    chain = confined_chain(
+        target, step_size, center_step_size, coupling_variance, box, is_adjusted=False, num_nodes=200
+    )
+    return float(np.abs(stationary_law(chain.matrix) - chain.law).sum())
+
+
+def _gamma_mass(shape: float, x: float) -> float:
+    return float(jax.scipy.special.gammainc(shape, x))
+
+
+@quick_jit
+def _log_proposal_sums(target: Target, inverse_step: Array) -> Array:
+    states = target.domain.enumerate().reshape(target.domain.num_states, -1)
+
+    def at(position: Array) -> Array:
+        _, gradient = target.value_and_grad(position)
+        jumps = states - position.ravel()
+        scores = 0.5 * (jumps @ gradient.ravel() - inverse_step * jnp.sum(jumps**2, axis=1))
+        return jax.nn.logsumexp(scores)
+
+    return jax.lax.map(at, target.domain.enumerate(), batch_size=64)

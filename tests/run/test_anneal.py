@@ -1,0 +1,95 @@
+"""Annealed runs find good states, move the numbers they say, and refuse schedules that cannot be."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steppe
+from steppe.errors import RecipeError, RunError, StartError
+from steppe.run.anneal import _advance
+from steppe.targets import ising_lattice
+
+LATTICE = ising_lattice((6, 6), 0.4)
+GROUND = float(LATTICE.log_density(jnp.ones(LATTICE.domain.shape)))
+KEY = jax.random.key(5)
+
+
+def cooling(end: float = 5.0):
+    return steppe.schedule(inverse_temperature=steppe.geometric(0.1, end))
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [steppe.dmala(), steppe.gibbs(4), steppe.robust_ensemble(2, center="lattice"), steppe.gwg()],
+    ids=lambda recipe: recipe.name,
+)
+def test_cooling_a_small_lattice_finds_its_ground_state(recipe):
+    found = steppe.anneal(LATTICE, recipe, cooling(), key=KEY, num_steps=600, num_chains=3)
+    assert found.best_position.shape == (3, 36)
+    np.testing.assert_allclose(found.best_log_density.max(), GROUND, rtol=1e-5)
+    values = jax.vmap(LATTICE.log_density)(found.best_position)
+    np.testing.assert_allclose(values, found.best_log_density, rtol=1e-5)
+
+
+def test_history_shows_the_numbers_as_scheduled_and_the_step_size_that_followed():
+    found = steppe.anneal(LATTICE, steppe.dmala(), cooling(), key=KEY, num_steps=400, num_chains=2)
+    history = found.history
+    np.testing.assert_allclose(history["progress"][0, [0, -1]], [1 / 399, 1], rtol=1e-5)
+    np.testing.assert_allclose(history["inverse_temperature"][0, -1], 5.0, rtol=1e-5)
+    assert history["step_size"].std() > 0
+    assert (np.diff(history["best_log_density"], axis=1) >= 0).all()
+
+
+def test_a_scheduled_step_size_is_not_adapted():
+    step = steppe.schedule(step_size=steppe.linear(0.5, 0.1))
+    found = steppe.anneal(LATTICE, steppe.dmala(), step, key=KEY, num_steps=100, num_chains=1)
+    np.testing.assert_allclose(found.history["step_size"][0, -1], 0.1, rtol=1e-5)
+
+
+def test_other_numbers_and_lengths_do_not_compile_again():
+    steppe.anneal(LATTICE, steppe.dmala(), cooling(), key=KEY, num_steps=100, num_chains=2)
+    compiled = _advance._cache_size()
+    steppe.anneal(LATTICE, steppe.dmala(0.7), cooling(9.0), key=KEY, num_steps=300, num_chains=2)
+    assert _advance._cache_size() == compiled
+
+
+def test_the_same_key_gives_the_same_result():
+    first, second = (
+        steppe.anneal(LATTICE, steppe.edmala(), cooling(), key=KEY, num_steps=100, num_chains=2)
+        for _ in range(2)
+    )
+    assert (first.position == second.position).all()
+    assert (first.center == second.center).all()
+
+
+MISTAKES = {
+    "not a function": (3, RecipeError, "got 3"),
+    "not a dictionary": (lambda progress: progress, RecipeError, "dictionary of numbers"),
+    "unknown number": (steppe.schedule(heat=steppe.linear(0, 1)), RecipeError, "['heat']"),
+    "out of range on the way": (
+        lambda progress: {"inverse_temperature": 0.55 - progress},
+        RecipeError,
+        "must be positive",
+    ),
+}
+
+
+@pytest.mark.parametrize(("schedule", "error", "said"), MISTAKES.values(), ids=MISTAKES)
+def test_impossible_schedules_are_refused(schedule, error, said):
+    with pytest.raises(error) as caught:
+        steppe.anneal(LATTICE, steppe.dmala(), schedule, key=KEY, num_steps=10)
+    assert said in str(caught.value)
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(RunError, match="recipe"):
+        steppe.anneal(LATTICE, "dmala", cooling(), key=KEY, num_steps=10)
+    with pytest.raises(RunError, match="random key"):
+        steppe.anneal(LATTICE, steppe.dmala(), cooling(), key=3, num_steps=10)
+    with pytest.raises(RecipeError, match="num_steps"):
+        steppe.anneal(LATTICE, steppe.dmala(), cooling(), key=KEY, num_steps=0)
+    with pytest.raises(StartError, match="shape"):
+        steppe.anneal(LATTICE, steppe.dmala(), cooling(), key=KEY, num_steps=9, initial=np.ones((2, 36)))
+    with pytest.raises(RecipeError, match="function of progress"):
+        steppe.schedule(inverse_temperature=3.0)

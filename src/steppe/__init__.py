@@ -2,6 +2,7 @@
 
 from steppe import errors
 from steppe.domain import Binary, Categorical, Domain, Ordinal, Spin
+from steppe.permutation import Permutation
 from steppe.target import Incremental, Target
 from steppe.audit import GradientAudit, audit_gradient
 from steppe.samplers import (
@@ -19,10 +20,12 @@ from steppe.samplers import (
     robust_ensemble,
     roughness_tilted,
 )
+from steppe.samplers.permutations import informed_permutation, uniform_permutation
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.run.result import Run, open_run as open
 from steppe.run.sample import sample
 from steppe.run.anneal import Annealed, anneal
+from steppe.modes import FlatModes, find_flat_modes
 from steppe.run.schedule import geometric, linear, schedule
 
 __all__ = [
@@ -32,6 +35,7 @@ __all__ = [
     "Domain",
     "Ordinal",
     "Spin",
+    "Permutation",
     "Incremental",
     "Target",
     "GradientAudit",
@@ -49,10 +53,14 @@ __all__ = [
     "hamming_ball",
     "robust_ensemble",
     "roughness_tilted",
+    "informed_permutation",
+    "uniform_permutation",
     "coupling_variance_from_flip_fraction",
     "sample",
     "Run",
     "open",
+    "find_flat_modes",
+    "FlatModes",
     "anneal",
     "Annealed",
     "schedule",

@@ -48,7 +48,7 @@ LAYERS = [
 ]
 
 # Objects a user holds offer later stages as methods (`run.summary()`); they import them when called.
-MAY_REACH_UP_WHEN_CALLED = {"steppe.run.result", "steppe.kernel.compose"}
+MAY_REACH_UP_WHEN_CALLED = {"steppe.run.result", "steppe.kernel.compose", "steppe.modes.result"}
 
 # Slow to import, or not always installed.
 ONLY_WHERE_NEEDED = {"matplotlib", "arviz", "arviz_base", "arviz_stats", "blackjax", "scipy", "sklearn"}

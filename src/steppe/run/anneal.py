@@ -31,6 +31,9 @@ from steppe.target import Target
 # with the schedule, so the gain does not fall; at 0.05 it follows within some fifty steps.
 GAIN = 0.05
 MAX_KEPT = 200
+# Steps × chains × sites below which compiling takes longer than running: such runs are compiled in a third of
+# the time, to a program that is up to 30 % slower.
+SHORT_WORK = 1e8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +123,9 @@ def anneal(
     stride = -(-num_steps // num_rows)
     walks = _start(sampler, key, num_chains, initial)
     rows = []
-    advance = partial(_advance, sampler, as_pytree(schedule), key, adapts=adapts)
+    is_short = num_steps * num_chains * target.domain.num_sites < SHORT_WORK
+    compiled = _advance_soon if is_short else _advance_fast
+    advance = partial(compiled, sampler, as_pytree(schedule), key, adapts=adapts)
     with count_bar("annealing", num_rows, progress) as report:
         for row in range(num_rows):
             walks, figures = advance(walks, row * stride, stride, num_rows * stride)
@@ -154,7 +159,6 @@ def _evaluated(sampler: Sampler, positions: Array, keys: Array) -> _Walk:
     return jax.vmap(one)(positions, keys)
 
 
-@partial(jax.jit, static_argnames="adapts", donate_argnames="walks")
 def _advance(
     sampler: Sampler,
     schedule: Schedule,
@@ -180,6 +184,11 @@ def _advance(
     shapes = jax.eval_shape(lambda walks: step(jnp.zeros((), jnp.int32), (walks, None))[1], walks)
     nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
     return jax.lax.fori_loop(0, stride, step, (walks, nothing))
+
+
+_compiled = partial(jax.jit, _advance, static_argnames="adapts", donate_argnames="walks")
+_advance_fast = _compiled()
+_advance_soon = _compiled(compiler_options={"xla_backend_optimization_level": 1})
 
 
 def _step(

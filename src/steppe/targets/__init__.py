@@ -10,13 +10,16 @@ from steppe.targets.mixture import (
     planted_mixture,
 )
 from steppe.targets.perceptron import perceptron, random_labels, teacher_student
+from steppe.targets.planted import PlantedPlateau, planted_plateau
 from steppe.targets.potts import potts
 from steppe.targets.qubo import max_cut, qubo
 from steppe.targets.rbm import layerwise_gibbs, rbm
 from steppe.targets.rbm_normalizer import log_normalizer
+from steppe.targets.tsp import tsp, tsp_paper
 
 __all__ = [
     "PlantedMixture",
+    "PlantedPlateau",
     "bernoulli_table",
     "ising",
     "ising_graph",
@@ -30,9 +33,12 @@ __all__ = [
     "paper_bernoulli",
     "perceptron",
     "planted_mixture",
+    "planted_plateau",
     "potts",
     "qubo",
     "random_labels",
     "rbm",
     "teacher_student",
+    "tsp",
+    "tsp_paper",
 ]

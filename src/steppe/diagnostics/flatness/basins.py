@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 
 from steppe.arguments import count, positive
 from steppe.diagnostics.flatness.tables import law_of, log_table, steepest_roots
+from steppe.diagnostics.neighbours import after, evaluations_per_table, gains
 from steppe.diagnostics.states import Progress, flat_states, is_exact_wanted, map_states
 from steppe.errors import DomainError
 from steppe.target import Target
@@ -101,7 +102,7 @@ def climb(
     batch_size: int = 32,
     progress: Progress | None = None,
 ) -> Climb:
-    """Follow the best one-site change until none improves.
+    """Follow the best change (of one site, or of an order by one move) until none improves.
 
     Parameters
     ----------
@@ -215,30 +216,27 @@ def occupancy(
 
 
 def _climb(target: Target, position: Array, max_steps: Array) -> dict[str, Array]:
-    domain = target.domain
-
-    def best_change(state: Array) -> tuple[Array, Array, Array]:
-        table = target.differences(state)
-        table = jnp.where(jnp.isnan(table), -jnp.inf, table)
-        sizes = jnp.abs(table) if target.has_differences else jnp.abs(target.log_density(state))
+    def best_change(state: Array) -> tuple[Array, Array]:
+        table, is_change = gains(target, state)
+        table = jnp.where(is_change, table, -jnp.inf)
+        sizes = jnp.abs(table) if has_own_table else jnp.abs(target.log_density(state))
         largest = jnp.max(jnp.where(jnp.isfinite(sizes), sizes, 0))
         resolution = ROUNDINGS * jnp.finfo(table.dtype).eps * jnp.maximum(largest, 1)
         gain = jnp.max(table)
-        first = jnp.argmax(table.ravel() >= gain - resolution)
-        site, level = jnp.divmod(first, domain.max_levels)
-        return gain > 2 * resolution, site, level
+        return gain > 2 * resolution, jnp.argmax(table >= gain - resolution)
 
     def is_climbing(carry: tuple[Array, ...]) -> Array:
-        _, num_steps, improves, _, _ = carry
+        _, num_steps, improves, _ = carry
         return improves & (num_steps < max_steps)
 
     def step(carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        state, num_steps, _, site, level = carry
-        state = domain.replace_sites(state, site, level)
+        state, num_steps, _, change = carry
+        state = after(target, state, change)
         return (state, num_steps + 1, *best_change(state))
 
+    has_own_table = evaluations_per_table(target) == 1
     start = (position, jnp.asarray(0), *best_change(position))
-    mode, num_steps, improves, _, _ = jax.lax.while_loop(is_climbing, step, start)
+    mode, num_steps, improves, _ = jax.lax.while_loop(is_climbing, step, start)
     return {
         "modes": mode,
         "mode_log_density": target.log_density(mode),

@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 
 from steppe.arguments import count, number
 from steppe.diagnostics.flatness.tables import law_of, log_table, noisy_mean
+from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
 from steppe.errors import RecipeError
@@ -83,7 +84,7 @@ def one_site_gaps(
     batch_size: int = 32,
     progress: Progress | None = None,
 ) -> OneSiteGaps:
-    """Figures of all one-site changes of each state.
+    """Figures of all one-site changes of each state; on orders, of all swaps, reversals and insertions.
 
     Parameters
     ----------
@@ -172,8 +173,7 @@ def noise_drop(
 
 
 def _gaps(target: Target, position: Array, within: Array) -> dict[str, Array]:
-    domain, table = target.domain, target.differences(position)
-    counts = domain.level_mask & (domain.squared_jumps(position) > 0) & jnp.isfinite(table)
+    table, counts = gains(target, position)
     num_changes = jnp.sum(counts)
     size = jnp.abs(table)
 

@@ -1,0 +1,76 @@
+"""Which chains look for modes: plain, tilted and tied ones, each annealed from hot to cold.
+
+A plain chain ends on high states, a tilted one on states whose changes matter little, the copies of an
+ensemble where several of them find room. Together they see modes that none of them would see alone.
+"""
+
+from typing import NamedTuple
+
+from steppe.kernel.compose import Recipe
+from steppe.run.schedule import Schedule, geometric, schedule
+from steppe.samplers import dmala, robust_ensemble, roughness_tilted
+from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
+from steppe.samplers.permutations import informed_permutation
+from steppe.target import Target
+
+# Inverse temperatures at the beginning and at the end. At 3 a chain stays within a nat or so of a mode.
+HOT, COLD = 0.3, 3.0
+
+# What a tilted chain pays for every nat that one site can lose, in nats. At ½, a mode that is higher by the
+# half of what its sites lose in sum is not preferred.
+PRICES = (1 / 8, 1 / 2)
+
+COPIES = (2, 4)
+# Share of sites in which a copy differs from the center on flat ground, at the beginning and at the end.
+LOOSE, TIGHT = 0.25, 0.05
+
+
+class Member(NamedTuple):
+    """Chains of one kind.
+
+    Attributes
+    ----------
+    name
+        What tables call it.
+    recipe, schedule
+        How its chains move.
+    evaluations_per_step
+        What a step of one chain costs.
+    """
+
+    name: str
+    recipe: Recipe
+    schedule: Schedule
+    evaluations_per_step: int
+
+
+def ladder(target: Target) -> list[Member]:
+    """Return the members for a target."""
+    if not target.domain.is_site_product:
+        cooling = schedule(inverse_temperature=geometric(HOT, COLD))
+        # Weights of moves need a table of differences before and after.
+        return [Member("informed moves", informed_permutation("two_opt"), cooling, 2)]
+    return [
+        Member("plain", dmala(), schedule(inverse_temperature=geometric(HOT, COLD)), 1),
+        *(_tilted(target, price) for price in PRICES),
+        *(_tied(target, copies) for copies in COPIES),
+    ]
+
+
+def _tilted(target: Target, price: float) -> Member:
+    strength = price * target.domain.num_sites
+    cooling = schedule(
+        inverse_temperature=geometric(HOT, COLD),
+        strength=geometric(HOT * strength, COLD * strength),
+    )
+    differences = "exact" if target.has_differences else "gradient"
+    recipe = roughness_tilted(strength, differences=differences)
+    return Member(f"tilted {strength:g}", recipe, cooling, 2 if target.has_differences else 1)
+
+
+def _tied(target: Target, copies: int) -> Member:
+    unit = target.domain.squared_unit
+    loose, tight = (coupling_variance_from_flip_fraction(f, squared_unit=unit) for f in (LOOSE, TIGHT))
+    cooling = schedule(inverse_temperature=geometric(HOT, COLD), coupling_variance=geometric(loose, tight))
+    recipe = robust_ensemble(copies, loose, center="lattice")
+    return Member(f"{copies} copies", recipe, cooling, copies)

@@ -1,0 +1,67 @@
+"""Which modes are the same, which are better, which are alike."""
+
+import numpy as np
+
+from steppe.domain import Domain
+from steppe.routes.measures import canonical_tours, edge_distance
+from steppe.target import Target
+from steppe.targets.tsp import Tsp
+
+# Modes are called flat and sharp where the roughest flat one is less than half as rough as the smoothest
+# sharp one.
+LEAST_RATIO = 2.0
+
+
+def same_form(target: Target, states: np.ndarray) -> np.ndarray:
+    """Write states that stand for the same thing the same way: a tour may start anywhere."""
+    if not isinstance(target, Tsp):
+        return states
+    return canonical_tours(states, directed=_is_directed(target)).astype(states.dtype)
+
+
+def distances_to(target: Target, state: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Number of sites, places or edges in which states differ from one."""
+    if isinstance(target, Tsp):
+        return edge_distance(state, others, directed=_is_directed(target))
+    return differing_sites(target.domain, state, others)
+
+
+def _is_directed(target: Tsp) -> bool:
+    lengths = np.asarray(target.model.lengths)
+    return not np.array_equal(lengths, lengths.T)
+
+
+def differing_sites(domain: Domain, state: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Number of sites in which states differ from one."""
+    differs = others != state
+    return differs.reshape(len(others), domain.num_sites, -1).any(axis=-1).sum(axis=-1)
+
+
+def merged(target: Target, states: np.ndarray, scores: np.ndarray, separation: int) -> np.ndarray:
+    """Index of the mode that stands for each: the best one by score within less than `separation`."""
+    stands_for = np.full(len(states), -1)
+    for index in np.argsort(-scores, kind="stable"):
+        if stands_for[index] < 0:
+            is_near = distances_to(target, states[index], states) < separation
+            stands_for[(stands_for < 0) & is_near] = index
+            stands_for[index] = index
+    return stands_for
+
+
+def pareto_front(height: np.ndarray, flatness: np.ndarray) -> np.ndarray:
+    """Boolean: no other is at least as high and as flat, and better in one."""
+    is_no_worse = (height[:, None] >= height) & (flatness[:, None] >= flatness)
+    is_better = (height[:, None] > height) | (flatness[:, None] > flatness)
+    return np.logical_not((is_no_worse & is_better).any(axis=0))
+
+
+def labels(roughness: np.ndarray) -> list[str]:
+    """Name two groups of modes if their roughness leaves a gap of a factor between them."""
+    ordered = np.sort(roughness)
+    if len(ordered) < 2 or ordered[-1] <= 0:
+        return ["–"] * len(roughness)
+    ratios = ordered[1:] / np.maximum(ordered[:-1], 1e-6 * ordered[-1])
+    widest = int(np.argmax(ratios))
+    if ratios[widest] < LEAST_RATIO:
+        return ["–"] * len(roughness)
+    return ["flat" if value <= ordered[widest] else "sharp" for value in roughness]

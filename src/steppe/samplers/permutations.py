@@ -1,0 +1,75 @@
+"""Samplers of orders, for targets on a `Permutation` domain."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from steppe.arguments import positive
+from steppe.errors import RecipeError
+from steppe.kernel.accept import Metropolis
+from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.compose import Recipe, recipe
+from steppe.kernel.order_coupling import OrderCoupling
+from steppe.kernel.proposal.center import CenterRefresh
+from steppe.kernel.proposal.order_moves import KINDS, TABLED
+from steppe.kernel.proposal.order_proposals import InformedMoves, UniformMoves
+
+
+def informed_permutation(
+    moves: str | Sequence[str] = "two_opt", coupling_variance: float | None = None
+) -> Recipe:
+    """Locally informed moves of an order: every move is weighed by `exp(½ ΔU)`, one is decided on.
+
+    Parameters
+    ----------
+    moves
+        `"swap"` (two items change places), `"two_opt"` (a stretch is reversed), `"insert"` (an item goes
+        elsewhere), or several of them, which then compete.
+    coupling_variance
+        `η > 0`: tie a center to the one-hot matrix of the order with this variance and draw it afresh in
+        every step, as `edmala_glu` does on sites. Raising it loosens the tie. `None`: no center.
+
+    Notes
+    -----
+    Law: `π` exactly, for every `η`; the center changes how the order moves, not where it stays. Cost: two
+    tables of all `O(n²)` exact differences per step, `O(n²)` where the target makes them
+    (`targets.tsp`), else one log-density per neighbour.
+    """
+    kinds = _kinds("informed_permutation", moves, TABLED)
+    decide = ProposeAndDecide(InformedMoves(kinds), Metropolis())
+    if coupling_variance is None:
+        return recipe("informed_permutation", decide)
+    return recipe(
+        "informed_permutation",
+        Draw(CenterRefresh()),
+        decide,
+        coupling=OrderCoupling(positive("informed_permutation", "coupling_variance", coupling_variance)),
+        center_start="conditional",
+    )
+
+
+def uniform_permutation(moves: str | Sequence[str] = ("two_opt", "or_opt")) -> Recipe:
+    """Uniform moves of an order, accepted or rejected: cheap steps, for annealing and for large orders.
+
+    Parameters
+    ----------
+    moves
+        One or several of `"swap"`, `"two_opt"`, `"insert"` and `"or_opt"` (up to three neighbouring items
+        go elsewhere together).
+
+    Notes
+    -----
+    Law: `π` exactly. Cost: one log-density per step.
+    """
+    kinds = _kinds("uniform_permutation", moves, KINDS)
+    return recipe("uniform_permutation", ProposeAndDecide(UniformMoves(kinds), Metropolis()))
+
+
+def _kinds(name: str, moves: Any, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    given = (moves,) if isinstance(moves, str) else moves
+    is_listed = isinstance(given, Sequence) and len(given) > 0 and all(kind in allowed for kind in given)
+    if not is_listed or len(set(given)) != len(given):
+        options = ", ".join(repr(kind) for kind in allowed)
+        raise RecipeError(
+            f"`{name}(moves=...)` must be one or several, each once, of {options}; got {moves!r}."
+        )
+    return tuple(given)

@@ -1,0 +1,192 @@
+"""The travelling salesman: tours through cities, the shorter the likelier.
+
+`U = −β · cost`, and the cost of a tour is the sum of its edges, the one back to the start included. Lengths
+may depend on the direction.
+"""
+
+from typing import Any, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+from jax.typing import ArrayLike
+
+from steppe.errors import TargetError
+from steppe.permutation import Permutation, checked_order
+from steppe.pytree import is_concrete, piece, static
+from steppe.targets.checks import choice, positive, real_array, square_matrix
+from steppe.targets.model import ModelTarget
+from steppe.targets.tour_moves import CHANGES
+from steppe.targets.tsp_bits import PAPER_CORNERS, PAPER_WEIGHTS, TourBits, bit_target
+
+Encoding = Literal["permutation", "bits"]
+
+MIN_CITIES = 3
+
+
+@piece
+class Tours:
+    """Lengths between cities, and the temperature.
+
+    Attributes
+    ----------
+    lengths
+        `L[a, b]` from city `a` to city `b`, zero on the diagonal.
+    inverse_temperature
+        `β`.
+    domain
+        Orders of the cities.
+    """
+
+    lengths: Array
+    inverse_temperature: Array
+    domain: Permutation = static()
+
+    def cost(self, position: Array) -> Array:
+        """Length of a tour, or of every one of a stack."""
+        order = position.astype(jnp.int32)
+        return jnp.sum(self.lengths[order, jnp.roll(order, -1, axis=-1)], axis=-1)
+
+    def log_density(self, position: Array) -> Array:
+        """`U` at a position."""
+        return -self.inverse_temperature * self.cost(position)
+
+    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
+        """`U`, and zero: nothing lies between two orders."""
+        return self.log_density(position), jnp.zeros_like(position)
+
+    def move_differences(self, kind: str, position: Array) -> Array:
+        """`U(after) − U(before)` of every move of a kind."""
+        return -self.inverse_temperature * CHANGES[kind](self.lengths, position.astype(jnp.int32))
+
+
+@jax.tree_util.register_pytree_node_class
+class Tsp(ModelTarget):
+    """Tours as orders of cities."""
+
+    def cost(self, position: Array) -> Array:
+        """Length of a tour, or of every one of a stack."""
+        return self.model.cost(position)
+
+    def tour(self, position: ArrayLike) -> np.ndarray:
+        """Cities in the order they are visited, for one position or a stack."""
+        return np.asarray(position).astype(np.int64)
+
+    def position(self, tour: ArrayLike) -> Array:
+        """Position of a tour, which must visit every city once."""
+        return self.domain.from_levels(checked_order("position(tour)", tour, self.domain.num_sites))
+
+    def move_differences(self, kind: str, position: Array) -> Array:
+        """Exact `U(after) − U(before)` of all `"swap"`, `"two_opt"` or `"insert"` moves, in `O(n²)`."""
+        return self.model.move_differences(kind, position)
+
+
+def tsp(
+    distances: Any = None,
+    *,
+    coordinates: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    encoding: Encoding = "permutation",
+    inverse_temperature: ArrayLike = 1.0,
+) -> Tsp | TourBits:
+    """Travelling salesman problem, `π ∝ exp(−β · length of the tour)`.
+
+    Parameters
+    ----------
+    distances
+        Cities × cities, from row to column; need not be symmetric. The diagonal is not looked at. An
+        instance with such a field, as `steppe.datasets.load("tsplib:berlin52")` gives, will do.
+    coordinates
+        Instead of distances: one row per city; distances are Euclidean.
+    weights
+        Factors on the distances, cities × cities, from row to column.
+    encoding
+        `"permutation"`: any number of cities, on a `Permutation` domain, for `informed_permutation` and
+        `uniform_permutation`. `"bits"`: as in the paper, for `2**k` cities at the corners of a cube, whose
+        coordinates are their names in bits; for samplers that change many bits at once.
+    inverse_temperature
+        `β > 0`.
+    """
+    places = None if coordinates is None else _coordinates(coordinates)
+    lengths = _lengths(distances, places, weights)
+    beta = positive("tsp(inverse_temperature=...)", inverse_temperature)
+    if choice("tsp(encoding=...)", encoding, get_args(Encoding)) == "bits":
+        return bit_target(places, _factors(weights, len(lengths)), beta)
+    model = Tours(jnp.asarray(lengths), jnp.asarray(beta), Permutation(len(lengths)))
+    return Tsp(
+        Partial(Tours.log_density, model), model.domain, value_and_grad=Partial(Tours.value_and_grad, model)
+    )
+
+
+def tsp_paper(encoding: Encoding = "bits", *, inverse_temperature: ArrayLike = 1.0) -> Tsp | TourBits:
+    """The paper's eight cities: corners of a cube, with 56 factors that depend on the direction.
+
+    The shortest tour is A-D-G-F-E-C-H-B (cities 0 to 7 are A to H) with cost 13.194113.
+
+    Parameters
+    ----------
+    encoding, inverse_temperature
+        As in `tsp`.
+    """
+    return tsp(
+        coordinates=np.asarray(PAPER_CORNERS),
+        weights=np.asarray(PAPER_WEIGHTS),
+        encoding=encoding,
+        inverse_temperature=inverse_temperature,
+    )
+
+
+def _lengths(distances: Any, coordinates: Any, weights: Any) -> Any:
+    if (distances is None) == (coordinates is None):
+        raise TargetError("`tsp` needs either `distances` or `coordinates=...`, one of them.")
+    if distances is not None:
+        given = getattr(distances, "distances", distances)
+        _check_roads(given)
+        matrix = square_matrix("tsp(distances=...)", given)
+        _check_not_negative("distances", matrix)
+    else:
+        matrix = np.linalg.norm(coordinates[:, None] - coordinates[None], axis=-1)
+    if len(matrix) < MIN_CITIES:
+        raise TargetError(f"`tsp` needs at least {MIN_CITIES} cities; got {len(matrix)}.")
+    return _factors(weights, len(matrix)) * matrix * (1 - np.eye(len(matrix), dtype=matrix.dtype))
+
+
+def _coordinates(coordinates: Any) -> np.ndarray:
+    return np.asarray(real_array("tsp(coordinates=...)", coordinates, ndim=2))
+
+
+def _factors(weights: Any, num_cities: int) -> Any:
+    if weights is None:
+        return np.ones((num_cities, num_cities), jnp.result_type(float))
+    factors = square_matrix("tsp(weights=...)", weights)
+    if len(factors) != num_cities:
+        raise TargetError(
+            f"`tsp(weights=...)` must be {num_cities} × {num_cities}, one factor per pair of cities; got "
+            f"shape {factors.shape}."
+        )
+    _check_not_negative("weights", factors)
+    return factors
+
+
+def _check_roads(distances: Any) -> None:
+    """Say what an infinite distance means here: cities without a road between them."""
+    if is_concrete(distances):
+        array = np.asarray(distances)
+        missing = np.argwhere(np.isposinf(array)) if array.dtype.kind == "f" and array.ndim == 2 else ()
+        missing = [pair for pair in np.asarray(missing).tolist() if pair[0] != pair[1]]
+        if missing:
+            raise TargetError(
+                f"`tsp(distances=...)` has no road from city {missing[0][0]} to city {missing[0][1]} (inf). "
+                "Every pair needs a length: give shortest paths, or a length no good tour can afford."
+            )
+
+
+def _check_not_negative(name: str, matrix: Any) -> None:
+    if isinstance(matrix, np.ndarray) and (matrix < 0).any():
+        row, column = np.argwhere(matrix < 0)[0].tolist()
+        raise TargetError(
+            f"`tsp({name}=...)` must not be negative; got {matrix[row, column]:g} from city {row} to city "
+            f"{column}."
+        )

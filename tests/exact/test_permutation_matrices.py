@@ -1,0 +1,132 @@
+"""Samplers of orders leave their law invariant, exactly, with and without a center."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steppe
+from contract.cases import quick_jit, transition_matrix
+from steppe import targets
+from steppe.diagnostics.exact import target_law
+from steppe.kernel.proposal.order_moves import TABLED, as_move, differences, is_move, moved
+from steppe.permutation import Permutation
+from steppe.samplers.permutations import informed_permutation, uniform_permutation
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+TOLERANCE = 1e-12
+SIZES = (4, 5)
+COUPLING_VARIANCE = 0.3
+
+RECIPES = {
+    "informed swap": informed_permutation("swap"),
+    "informed two_opt": informed_permutation("two_opt"),
+    "informed insert": informed_permutation("insert"),
+    "informed, all kinds": informed_permutation(("swap", "two_opt", "insert")),
+    "uniform": uniform_permutation(("swap", "two_opt", "insert", "or_opt")),
+}
+
+
+def lengths(size: int, symmetric: bool) -> np.ndarray:
+    matrix = np.random.default_rng(size).uniform(0, 3, (size, size))
+    return matrix + matrix.T if symmetric else matrix
+
+
+def assert_reversible(matrix: np.ndarray, law: np.ndarray) -> None:
+    flow = law[:, None] * matrix
+    assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
+    assert matrix.min() >= -TOLERANCE
+    assert np.abs(law @ matrix - law).max() <= TOLERANCE
+    assert np.abs(flow - flow.T).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("symmetric", [True, False], ids=["symmetric", "asymmetric"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", RECIPES)
+def test_sampler_of_orders_satisfies_detailed_balance(name, size, symmetric):
+    target = targets.tsp(lengths(size, symmetric))
+    assert_reversible(transition_matrix(RECIPES[name], target), target_law(target))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", TABLED)
+def test_order_satisfies_detailed_balance_given_the_center(kind, size):
+    target = targets.tsp(lengths(size, symmetric=False))
+    center = np.random.default_rng(1).normal(0.3, 0.6, (size, size))
+    recipe = informed_permutation(kind, coupling_variance=COUPLING_VARIANCE)
+    matrices = np.asarray(jax.vmap(target.domain.embed)(target.domain.enumerate()))
+    log_law = np.log(target_law(target)) - ((matrices - center) ** 2).sum((1, 2)) / (2 * COUPLING_VARIANCE)
+    law = np.exp(log_law - log_law.max())
+    matrix = transition_matrix(recipe, target, center=jnp.asarray(center))
+    assert_reversible(matrix, law / law.sum())
+
+
+def test_every_order_is_reached_by_every_recipe():
+    target = targets.tsp(lengths(4, symmetric=False))
+    for recipe in RECIPES.values():
+        lazy = 0.5 * (np.eye(24) + transition_matrix(recipe, target))
+        assert np.linalg.matrix_power(lazy, 64).min() > 0
+
+
+@quick_jit
+def moves_and_ends(target, positions):
+    """Probability of every reversal of four places and where it leads, by state."""
+    rows, columns = np.nonzero(is_move("two_opt", 4))
+
+    def one(position):
+        ends = [
+            moved(("two_opt",), position, as_move("two_opt", *ij)) for ij in zip(rows, columns, strict=True)
+        ]
+        scores = 0.5 * differences(target, "two_opt", position)[rows, columns]
+        return jax.nn.softmax(scores), target.domain.index(jnp.stack(ends))
+
+    return jax.vmap(one)(positions)
+
+
+def test_decision_without_the_reverse_normalisation_is_found_out():
+    # The same proposal with acceptance min(1, π'/π): what one step does to the law must not look small.
+    target = targets.tsp(lengths(4, symmetric=False))
+    law = target_law(target)
+    weights, ends = (np.asarray(array) for array in moves_and_ends(target, target.domain.enumerate()))
+    matrix = np.zeros((24, 24))
+    for state, (q, reached) in enumerate(zip(weights, ends, strict=True)):
+        np.add.at(matrix[state], reached, q * np.minimum(1, law[reached] / law[state]))
+        matrix[state, state] = 1 - matrix[state].sum()
+    assert np.abs(law @ matrix - law).max() > 1e-3
+
+
+@quick_jit
+def tables(target, positions):
+    generic = steppe.Target(target.log_density, target.domain)
+    return {
+        kind: (
+            jax.vmap(lambda x, kind=kind: differences(target, kind, x))(positions),
+            jax.vmap(lambda x, kind=kind: differences(generic, kind, x))(positions),
+        )
+        for kind in TABLED
+    }
+
+
+@pytest.mark.parametrize("symmetric", [True, False], ids=["symmetric", "asymmetric"])
+@pytest.mark.parametrize("size", [3, 4, 5, 9])
+def test_tables_are_the_differences_of_the_log_density_at_every_neighbour(size, symmetric):
+    target = targets.tsp(lengths(size, symmetric), inverse_temperature=1.7)
+    positions = target.domain.draw(jax.random.key(size), (5,))
+    for kind, (fast, slow) in tables(target, positions).items():
+        mask = is_move(kind, size)
+        np.testing.assert_allclose(fast[:, mask], slow[:, mask], rtol=0, atol=TOLERANCE)
+        assert np.isneginf(fast[:, ~mask]).all()
+
+
+@pytest.mark.parametrize("kind", TABLED)
+def test_gains_of_the_coupling_are_those_of_the_one_hot_matrices(kind):
+    domain, coupling = Permutation(6), informed_permutation(kind, coupling_variance=0.7).coupling
+    center, position = jax.random.normal(jax.random.key(0), (6, 6)), domain.draw(jax.random.key(1))
+    table = coupling.move_differences(kind, position, center)
+    here = -((domain.embed(position) - center) ** 2).sum() / 1.4
+    np.testing.assert_allclose(coupling.terms(position, center).sum(), here, rtol=1e-12)
+    rows, columns = np.nonzero(is_move(kind, 6))
+    ends = jax.vmap(lambda i, j: moved((kind,), position, as_move(kind, i, j)))(rows, columns)
+    gains = -((jax.vmap(domain.embed)(ends) - center) ** 2).sum((1, 2)) / 1.4 - here
+    np.testing.assert_allclose(table[rows, columns], gains, rtol=0, atol=TOLERANCE)

@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax.core import Tracer
 from jax.tree_util import GetAttrKey, Partial
 
@@ -70,5 +72,15 @@ class Relative:
 
 
 def as_pytree(function: Any) -> Any:
-    """Leave callables that are pytrees alone; wrap plain functions so that they have no leaves."""
-    return Partial(function) if jax.tree_util.all_leaves([function]) else function
+    """Wrap plain functions so that they have no leaves; of those that are pytrees, put arrays on the device.
+
+    In jax 0.10 a NumPy array that was traced in one precision and is passed in the other reaches the program
+    in the wrong size; an array of jax keeps the precision it was made in.
+    """
+    if jax.tree_util.all_leaves([function]):
+        return Partial(function)
+    return jax.tree.map(_on_device, function)
+
+
+def _on_device(leaf: Any) -> Any:
+    return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc" else leaf

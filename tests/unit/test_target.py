@@ -159,3 +159,11 @@ def test_log_density_in_half_precision_can_have_a_table_in_single():
 
 def test_log_density_that_returns_a_python_number_can_be_sampled():
     traces(steppe.dmala(), steppe.Target(lambda position: 0.0, BITS))
+
+
+def test_target_made_in_single_precision_is_evaluated_in_double():
+    weights = np.linspace(-1, 1, 3)
+    target = steppe.Target(Partial(lambda weights, x: weights @ x, weights), steppe.Binary(3))
+    with jax.enable_x64(True):
+        values = jax.jit(lambda target: jax.vmap(target.log_density)(target.domain.enumerate()))(target)
+    np.testing.assert_allclose(values, np.asarray(target.domain.enumerate()) @ weights, atol=1e-6)

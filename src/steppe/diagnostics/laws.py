@@ -5,6 +5,8 @@ Notation: `β` inverse temperature, `λ` strength of the tilt, `R` roughness, `�
 """
 
 import dataclasses
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -83,7 +85,7 @@ class Law:
         DomainError
             If there are too many to enumerate.
         """
-        with jax.enable_x64(True):
+        with double_precision():
             if self.is_biased:
                 return _biased_positions(self.recipe, self.target)
             table = _log_table(self)
@@ -105,7 +107,7 @@ class Law:
             raise LawError(f"`{self.recipe.name}` has no law of a center: {self.statement}")
         points = np.asarray(points, float)
         flat = points.reshape(-1, *domain.shape)
-        with jax.enable_x64(True):
+        with double_precision():
             table = _log_table(self)
             η = float(sampler.numbers["coupling_variance"])
             entropies = np.array([float(smoothed_about(table, domain, point, η)) for point in flat])
@@ -134,6 +136,11 @@ class Law:
             return jnp.zeros(())
         beta = self._sampler.landscape.inverse_temperature
         return weighted.center_weight * beta * self.target.log_density(center)
+
+
+def double_precision() -> AbstractContextManager[Any]:
+    """Compute in float64. Entering the mode twice would leave it when the inner block ends."""
+    return nullcontext() if jax.config.jax_enable_x64 else jax.enable_x64(True)  # type: ignore[attr-defined]
 
 
 def log_law(recipe: Recipe, target: Target) -> Law:

@@ -1,0 +1,160 @@
+"""Does one flat solution generalise better? Teacher–student binary perceptrons at N = 1001, load 0.6.
+
+    python benchmarks/flat_perceptron.py [--instances 20] [--losses softplus logistic]
+
+Every method gets 30 000 gradients per instance: five chains of 6000 steps (DMALA, EDMALA with a joint
+decision and with a refreshed center), or 6000 steps of one ensemble of five copies about a lattice center.
+Each runs along three cooling schedules, and each is judged at the schedule that is best for it on average, by
+the test error of a single final state. Votes of the five states are given beside, and training errors after
+random flips.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import steppe
+from steppe import targets
+
+NUM_INPUTS, LOAD, NUM_TEST = 1001, 0.6, 4000
+NUM_STATES, NUM_STEPS = 5, 6000
+FLIPS = (1, 2, 5, 10, 20, 50, 100)
+# Inverse temperature at the beginning and at the end, by loss.
+SCHEDULES = {
+    "softplus": ((0.3, 30.0), (1.0, 60.0), (1.0, 200.0)),
+    "logistic": ((0.1, 3.0), (0.3, 10.0), (0.5, 27.0)),
+}
+LOOSE, TIGHT = 0.1, 1.7  # 1/(2η) of the ensemble at the beginning and at the end
+
+
+def methods():
+    return {
+        "dmala": (steppe.dmala(), NUM_STATES),
+        "edmala": (steppe.edmala(coupling_variance=4.0, center_step_size=0.5), NUM_STATES),
+        "edmala_glu": (steppe.edmala_glu(coupling_variance=4.0), NUM_STATES),
+        "ensemble": (steppe.robust_ensemble(NUM_STATES, 1 / (2 * LOOSE), center="lattice"), 1),
+    }
+
+
+def cooled(name, span):
+    curves = {"inverse_temperature": steppe.geometric(*span)}
+    if name == "ensemble":
+        curves["coupling_variance"] = steppe.geometric(1 / (2 * LOOSE), 1 / (2 * TIGHT))
+    return steppe.schedule(**curves)
+
+
+def one(problem, target, name, span, seed):
+    recipe, num_chains = methods()[name]
+    found = steppe.anneal(
+        target,
+        recipe,
+        cooled(name, span),
+        key=jax.random.key(seed),
+        num_steps=NUM_STEPS,
+        num_chains=num_chains,
+        progress=False,
+    )
+    states = jnp.reshape(found.position, (NUM_STATES, NUM_INPUTS))
+    weights = np.asarray(target.weights(states))
+    outputs = np.sign(problem.test_patterns.astype(np.float32) @ weights.T)
+    wrong = outputs != problem.test_labels[:, None]
+    vote = np.sign(outputs.sum(axis=1)) != problem.test_labels
+    return {
+        "log_density": float(jnp.mean(found.log_density)),
+        "train_errors": float(jnp.mean(target.training_errors(states))),
+        "test_error": float(wrong.mean()),
+        "vote_error": float(vote.mean()),
+        "errors_after_flips": after_flips(target, states, seed),
+        "acceptance": float(found.history["acceptance_rate"][:, -20:].mean()),
+    }
+
+
+def after_flips(target, states, seed):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for flips in FLIPS:
+        noisy = np.repeat(np.asarray(states), 8, axis=0)
+        for row in noisy:
+            chosen = rng.choice(NUM_INPUTS, flips, replace=False)
+            row[chosen] = 1 - row[chosen]
+        rows.append(float(jnp.mean(target.training_errors(jnp.asarray(noisy)))))
+    return rows
+
+
+def mean_and_error(values):
+    values = np.asarray(values, float)
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
+
+
+def judged(rows, loss):
+    """The best schedule of each method by mean test error, and paired differences to the ensemble."""
+    best = {}
+    for name in methods():
+        by_span = {
+            span: [
+                row for row in rows if (row["loss"], row["method"], tuple(row["span"])) == (loss, name, span)
+            ]
+            for span in SCHEDULES[loss]
+        }
+        by_span = {span: found for span, found in by_span.items() if found}
+        span = min(by_span, key=lambda span: np.mean([row["test_error"] for row in by_span[span]]))
+        best[name] = (span, by_span[span])
+    print(f"\n{loss} loss, each method at the best of {len(SCHEDULES[loss])} schedules")
+    print("method       schedule      single test error   vote      train   errors after 20 flips   E[U]")
+    for name, (span, found) in best.items():
+        single, error = mean_and_error([row["test_error"] for row in found])
+        vote = np.mean([row["vote_error"] for row in found])
+        train = np.mean([row["train_errors"] for row in found])
+        noisy = np.mean([row["errors_after_flips"][FLIPS.index(20)] for row in found])
+        height = np.mean([row["log_density"] / row["span"][1] for row in found])
+        print(
+            f"{name:12s} {span!s:13s} {single:.4f} ± {error:.4f}     {vote:.4f}   {train:6.2f}   {noisy:6.2f}"
+            f"                  {height:.3f}"
+        )
+    ours = {row["instance"]: row["test_error"] for row in best["ensemble"][1]}
+    for name in ("dmala", "edmala", "edmala_glu"):
+        gain, error = mean_and_error([row["test_error"] - ours[row["instance"]] for row in best[name][1]])
+        low, high = gain - 1.96 * error, gain + 1.96 * error
+        print(f"gain of the ensemble over {name}: {gain:+.4f}, 95 % interval [{low:+.4f}, {high:+.4f}]")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--instances", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--losses", nargs="+", default=["softplus", "logistic"], choices=list(SCHEDULES))
+    parser.add_argument("--out", type=Path, default=Path("out/flat_perceptron.jsonl"))
+    arguments = parser.parse_args()
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    rows = (
+        [json.loads(line) for line in arguments.out.read_text().splitlines()]
+        if arguments.out.exists()
+        else []
+    )
+    done = {(row["loss"], row["instance"], row["method"], tuple(row["span"])) for row in rows}
+    for instance in range(arguments.first, arguments.first + arguments.instances):
+        problem = targets.teacher_student(instance, NUM_INPUTS, LOAD, NUM_TEST)
+        for loss in arguments.losses:
+            target = targets.perceptron(problem.patterns, problem.labels, loss)
+            for name in methods():
+                for span in SCHEDULES[loss]:
+                    if (loss, instance, name, span) in done:
+                        continue
+                    begun = time.process_time()
+                    row = {"loss": loss, "instance": instance, "method": name, "span": span}
+                    row |= one(problem, target, name, span, 1000 + instance)
+                    row["cpu_seconds"] = time.process_time() - begun
+                    rows.append(row)
+                    with arguments.out.open("a") as file:
+                        file.write(json.dumps(row) + "\n")
+    for loss in arguments.losses:
+        judged(rows, loss)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Accepted flips per step on a ring of 1024 spins: one joint decision, alternating decisions, no center.
+
+    python benchmarks/flat_ring.py [--seeds 20]
+
+Each sampler runs at the best of a grid of step sizes, chosen on other random numbers than those reported.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import steppe
+from steppe import targets
+
+NUM_SITES, COUPLING, FIELD = 1024, 0.5, 0.7
+STEP_SIZES = (0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8)
+VARIANCES = {0.1: 0.05, 0.5: 0.25, 1.0: 0.5, 4.0: 2.0}  # η and the center's step size
+
+
+def ring():
+    field = FIELD * np.random.default_rng(0).standard_normal(NUM_SITES)
+    edges = [(site, (site + 1) % NUM_SITES) for site in range(NUM_SITES)]
+    return targets.ising_graph(edges, COUPLING, field=field, spins=False)
+
+
+def flips(target, recipe, seed, num_draws):
+    run = steppe.sample(
+        target,
+        recipe,
+        key=jax.random.key(seed),
+        num_chains=4,
+        num_warmup=200,
+        num_draws=num_draws,
+        keep="stats",
+        adapt=False,
+        progress=False,
+    )
+    return float(np.asarray(run.data["sample_stats"]["num_flips"]).mean())
+
+
+def best(target, make, num_seeds):
+    tried = {step: flips(target, make(step), 999, 200) for step in STEP_SIZES}
+    step = max(tried, key=tried.__getitem__)
+    values = [flips(target, make(step), seed, 300) for seed in range(num_seeds)]
+    return {
+        "step_size": step,
+        "flips": float(np.mean(values)),
+        "standard_error": float(np.std(values, ddof=1) / np.sqrt(len(values))),
+    }
+
+
+def show(name, found):
+    error = found["standard_error"]
+    print(f"{name:32s} {found['flips']:7.2f} ± {error:.2f} flips per step at α = {found['step_size']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--out", type=Path, default=Path("out/flat_ring.json"))
+    arguments = parser.parse_args()
+    target, rows = ring(), []
+    plain = best(target, steppe.dmala, arguments.seeds)
+    rows.append({"sampler": "dmala", **plain})
+    show("dmala", plain)
+    for variance, center_step in VARIANCES.items():
+        makers = {
+            "edmala, one decision": lambda step, a=center_step, v=variance: steppe.edmala(step, a, v),
+            "edmala_glu": lambda step, v=variance: steppe.edmala_glu(step, v),
+        }
+        for name, make in makers.items():
+            found = best(target, make, arguments.seeds)
+            rows.append({"sampler": name, "coupling_variance": variance, **found})
+            show(f"{name}, η = {variance}", found)
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,8 @@
 
     python benchmarks/flat_ring.py [--seeds 20]
 
-Each sampler runs at the best of a grid of step sizes, chosen on other random numbers than those reported.
+Each sampler runs at the best of a grid of settings (step size; for `edmala` also that of the center), chosen
+on other random numbers than those reported.
 """
 
 import argparse
@@ -17,7 +18,8 @@ from steppe import targets
 
 NUM_SITES, COUPLING, FIELD = 1024, 0.5, 0.7
 STEP_SIZES = (0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8)
-VARIANCES = {0.1: 0.05, 0.5: 0.25, 1.0: 0.5, 4.0: 2.0}  # η and the center's step size
+VARIANCES = (0.1, 0.5, 1.0, 4.0)
+CENTER_SHARES = (0.02, 0.1, 0.5)  # center_step_size as a share of η
 
 
 def ring():
@@ -41,12 +43,14 @@ def flips(target, recipe, seed, num_draws):
     return float(np.asarray(run.data["sample_stats"]["num_flips"]).mean())
 
 
-def best(target, make, num_seeds):
-    tried = {step: flips(target, make(step), 999, 200) for step in STEP_SIZES}
-    step = max(tried, key=tried.__getitem__)
-    values = [flips(target, make(step), seed, 300) for seed in range(num_seeds)]
+def best(target, make, num_seeds, shares=(None,)):
+    """Try every setting on random numbers of its own, then measure the best one."""
+    settings = [(step,) if share is None else (step, share) for step in STEP_SIZES for share in shares]
+    tried = {setting: flips(target, make(*setting), 999, 200) for setting in settings}
+    setting = max(tried, key=tried.__getitem__)
+    values = [flips(target, make(*setting), seed, 300) for seed in range(num_seeds)]
     return {
-        "step_size": step,
+        "setting": setting,
         "flips": float(np.mean(values)),
         "standard_error": float(np.std(values, ddof=1) / np.sqrt(len(values))),
     }
@@ -54,7 +58,7 @@ def best(target, make, num_seeds):
 
 def show(name, found):
     error = found["standard_error"]
-    print(f"{name:32s} {found['flips']:7.2f} ± {error:.2f} flips per step at α = {found['step_size']}")
+    print(f"{name:32s} {found['flips']:7.2f} ± {error:.2f} flips per step at {found['setting']}")
 
 
 def main():
@@ -66,13 +70,15 @@ def main():
     plain = best(target, steppe.dmala, arguments.seeds)
     rows.append({"sampler": "dmala", **plain})
     show("dmala", plain)
-    for variance, center_step in VARIANCES.items():
-        makers = {
-            "edmala, one decision": lambda step, a=center_step, v=variance: steppe.edmala(step, a, v),
-            "edmala_glu": lambda step, v=variance: steppe.edmala_glu(step, v),
-        }
-        for name, make in makers.items():
-            found = best(target, make, arguments.seeds)
+    for variance in VARIANCES:
+        joint = best(
+            target,
+            lambda step, share, v=variance: steppe.edmala(step, share * v, v),
+            arguments.seeds,
+            CENTER_SHARES,
+        )
+        alternate = best(target, lambda step, v=variance: steppe.edmala_glu(step, v), arguments.seeds)
+        for name, found in (("edmala, one decision", joint), ("edmala_glu", alternate)):
             rows.append({"sampler": name, "coupling_variance": variance, **found})
             show(f"{name}, η = {variance}", found)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from steppe.diagnostics.center_law import edula_position_law, glu_transition_matrix
 from steppe.diagnostics.exact import stationary_law, transition_matrix
 from steppe.diagnostics.flatness.tables import smoothed, smoothed_about
-from steppe.domain import MAX_ENUMERATED
+from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, LawError
 from steppe.kernel.block import Draw
 from steppe.kernel.compose import Recipe
@@ -110,7 +110,7 @@ class Law:
         with double_precision():
             table = _log_table(self)
             η = float(sampler.numbers["coupling_variance"])
-            entropies = np.array([float(smoothed_about(table, domain, point, η)) for point in flat])
+            entropies = _entropies(table, domain, flat, η)
             weights = np.asarray(jax.jit(jax.vmap(self._weight))(jnp.asarray(flat)), float)
         return ((sampler.replicas or 1) * entropies + weights).reshape(points.shape[: -len(domain.shape)])
 
@@ -136,6 +136,13 @@ class Law:
             return jnp.zeros(())
         beta = self._sampler.landscape.inverse_temperature
         return weighted.center_weight * beta * self.target.log_density(center)
+
+
+def _entropies(table: np.ndarray, domain: Domain, points: np.ndarray, η: float) -> np.ndarray:
+    """`F` about points; about states of the domain from one table for all of them."""
+    if domain.contains(points):
+        return smoothed(table, domain, η).ravel()[np.asarray(domain.index(jnp.asarray(points)))]
+    return np.array([float(smoothed_about(table, domain, point, η)) for point in points])
 
 
 def double_precision() -> AbstractContextManager[Any]:

@@ -49,9 +49,9 @@ def test_sampler_of_orders_satisfies_detailed_balance(name, size, symmetric):
     assert_reversible(transition_matrix(RECIPES[name], target), target_law(target))
 
 
-@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", TABLED)
-def test_order_satisfies_detailed_balance_given_the_center(kind, size):
+def test_order_satisfies_detailed_balance_given_the_center(kind):
+    size = 5
     target = targets.tsp(lengths(size, symmetric=False))
     center = np.random.default_rng(1).normal(0.3, 0.6, (size, size))
     recipe = informed_permutation(kind, coupling_variance=COUPLING_VARIANCE)
@@ -109,7 +109,7 @@ def tables(target, positions):
 
 
 @pytest.mark.parametrize("symmetric", [True, False], ids=["symmetric", "asymmetric"])
-@pytest.mark.parametrize("size", [3, 4, 5, 9])
+@pytest.mark.parametrize("size", [3, 5, 9])
 def test_tables_are_the_differences_of_the_log_density_at_every_neighbour(size, symmetric):
     target = targets.tsp(lengths(size, symmetric), inverse_temperature=1.7)
     positions = target.domain.draw(jax.random.key(size), (5,))
@@ -119,14 +119,27 @@ def test_tables_are_the_differences_of_the_log_density_at_every_neighbour(size, 
         assert np.isneginf(fast[:, ~mask]).all()
 
 
-@pytest.mark.parametrize("kind", TABLED)
-def test_gains_of_the_coupling_are_those_of_the_one_hot_matrices(kind):
-    domain, coupling = Permutation(6), informed_permutation(kind, coupling_variance=0.7).coupling
-    center, position = jax.random.normal(jax.random.key(0), (6, 6)), domain.draw(jax.random.key(1))
-    table = coupling.move_differences(kind, position, center)
-    here = -((domain.embed(position) - center) ** 2).sum() / 1.4
-    np.testing.assert_allclose(coupling.terms(position, center).sum(), here, rtol=1e-12)
-    rows, columns = np.nonzero(is_move(kind, 6))
-    ends = jax.vmap(lambda i, j: moved((kind,), position, as_move(kind, i, j)))(rows, columns)
-    gains = -((jax.vmap(domain.embed)(ends) - center) ** 2).sum((1, 2)) / 1.4 - here
-    np.testing.assert_allclose(table[rows, columns], gains, rtol=0, atol=TOLERANCE)
+@quick_jit
+def gains(coupling, position, center):
+    """Log-density of the coupling at a position, and its gain by every move of every kind, both ways."""
+    domain = Permutation(len(position))
+
+    def log_density(order):
+        return -jnp.sum((domain.embed(order) - center) ** 2) * coupling.inverse_variance / 2
+
+    by_kind = {}
+    for kind in TABLED:
+        rows, columns = np.nonzero(is_move(kind, len(position)))
+        ends = jax.vmap(lambda i, j, kind=kind: moved((kind,), position, as_move(kind, i, j)))(rows, columns)
+        table = coupling.move_differences(kind, position, center)
+        by_kind[kind] = table[rows, columns], jax.vmap(log_density)(ends) - log_density(position)
+    return (coupling.terms(position, center).sum(), log_density(position)), by_kind
+
+
+def test_gains_of_the_coupling_are_those_of_the_one_hot_matrices():
+    coupling = informed_permutation("swap", coupling_variance=0.7).coupling
+    rng = np.random.default_rng(0)
+    here, by_kind = gains(coupling, jnp.asarray(rng.permutation(6), float), rng.normal(size=(6, 6)))
+    np.testing.assert_allclose(*here, rtol=1e-12)
+    for fast, slow in by_kind.values():
+        np.testing.assert_allclose(fast, slow, rtol=0, atol=TOLERANCE)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import steppe
+from contract.cases import quick_jit
 from steppe import targets
 from steppe.errors import DomainError, TargetError
 from steppe.samplers.permutations import informed_permutation
@@ -76,20 +77,32 @@ def test_bits_and_orders_of_the_paper_have_the_cost_and_gradient_of_the_formula(
         np.testing.assert_allclose(orders.cost(orders.position(tour)), slow_cost(tour), rtol=1e-13)
 
 
+@quick_jit
+def validity(target, positions):
+    return jax.vmap(lambda x: (target.is_valid(x), *target.value_and_grad(x)))(positions)
+
+
 def test_tours_in_bits_are_valid_exactly_if_every_city_is_named_once():
     target = targets.tsp_paper()
     position = target.position(np.arange(8))
     assert bool(target.is_valid(position))
-    flipped = jnp.abs(position - jnp.eye(24))
-    is_valid = jax.vmap(target.is_valid)(flipped)
+    flipped = np.abs(np.asarray(position) - np.eye(24, dtype=np.float32))
+    is_valid, values, gradients = validity(target, np.concatenate([flipped, np.zeros((1, 24), np.float32)]))
     assert not is_valid.any()  # every single flip names a city that is already there
-    values = jax.vmap(target.log_density)(flipped)
     assert np.isneginf(values).all()
-    gradients = jax.vmap(lambda x: target.value_and_grad(x)[1])(jnp.zeros((1, 24)))
-    assert np.isfinite(gradients).all()  # all places name one city, at distance zero
+    assert np.isfinite(gradients).all()  # also where all places name one city, at distance zero
     swapped = np.arange(8)
     swapped[[0, 3]] = swapped[[3, 0]]  # A=100 and D=110 differ in one bit: two flips exchange them
     assert int(jnp.sum(target.position(swapped) != position)) == 2
+
+
+@pytest.mark.parametrize("encoding", ["bits", "permutation"])
+def test_random_starts_are_tours(encoding):
+    target = targets.tsp_paper(encoding)
+    starts = target.starts(jax.random.key(0), 5)
+    assert np.isfinite(jax.vmap(target.log_density)(starts)).all()
+    assert (np.sort(target.tour(starts), axis=1) == np.arange(8)).all()
+    assert len(np.unique(target.tour(starts), axis=0)) == 5
 
 
 NUM_CHAINS = 256
@@ -161,6 +174,14 @@ def test_coordinates_and_their_distances_are_the_same_problem():
     np.testing.assert_allclose(half.log_density(position), -0.5 * expected, rtol=1e-5)
 
 
+def test_a_loaded_instance_is_its_distances():
+    class Instance:
+        distances = np.arange(9.0).reshape(3, 3)
+
+    position = jnp.arange(3.0)
+    assert targets.tsp(Instance()).cost(position) == targets.tsp(Instance.distances).cost(position)
+
+
 def test_the_diagonal_of_the_distances_is_not_looked_at():
     distances = np.ones((4, 4)) + 9998 * np.eye(4)
     assert targets.tsp(distances).cost(jnp.arange(4.0)) == 4
@@ -187,6 +208,10 @@ REFUSED = {
         r"distances=.*-1 from city 0 to city 1",
     ),
     "NaN distances": (lambda: targets.tsp(np.full((3, 3), np.nan)), r"distances=.*finite"),
+    "no road": (
+        lambda: targets.tsp(np.where(np.eye(3, k=1) > 0, np.inf, 1.0)),
+        r"no road from city 0 to city 1 \(inf\).*shortest paths",
+    ),
     "two cities": (lambda: targets.tsp(np.ones((2, 2))), "at least 3 cities; got 2"),
     "neither": (targets.tsp, "either `distances` or `coordinates"),
     "both": (lambda: targets.tsp(ONES, coordinates=ONES), "either `distances` or `coordinates"),

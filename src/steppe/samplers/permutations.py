@@ -32,7 +32,8 @@ def informed_permutation(
     -----
     Law: `π` exactly, for every `η`; the center changes how the order moves, not where it stays. Cost: two
     tables of all `O(n²)` exact differences per step, `O(n²)` where the target makes them
-    (`targets.tsp`), else one log-density per neighbour.
+    (`targets.tsp`), else one log-density per neighbour. Every proposal changes the order; with `"swap"` alone
+    it also changes its parity, so add another kind where nearly all proposals are accepted.
     """
     kinds = _kinds("informed_permutation", moves, TABLED)
     decide = ProposeAndDecide(InformedMoves(kinds), Metropolis())

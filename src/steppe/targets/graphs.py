@@ -62,7 +62,10 @@ def _check_range(name: str, pairs: np.ndarray, num_sites: int) -> None:
 
 
 def read_graph(name: str, graph: Any, weights: Any, num_nodes: int | None) -> Graph:
-    """Check a `networkx` graph, an edge list (two integer columns), or a symmetric matrix of weights."""
+    """Check a `networkx` graph, a loaded instance, an edge list, or a symmetric matrix of weights."""
+    if hasattr(graph, "edges") and hasattr(graph, "num_nodes"):
+        _refuse_both(name, weights)
+        return read_edges(name, graph.edges, graph.weights, graph.num_nodes)
     if hasattr(graph, "edges") and hasattr(graph, "nodes"):
         return _from_networkx(name, graph, weights)
     array = np.asarray(graph)
@@ -79,14 +82,18 @@ def _from_matrix(name: str, matrix: Any) -> Graph:
 
 
 def _from_networkx(name: str, graph: Any, weights: Any) -> Graph:
-    if weights is not None:
-        raise TargetError(
-            f"`{name}(weights=...)` goes with an edge list; a networkx graph carries its own, as the edge "
-            "attribute `weight`."
-        )
+    _refuse_both(name, weights)
     if hasattr(graph, "is_directed") and graph.is_directed():
         raise TargetError(f"`{name}(graph=...)` must be undirected; use `graph.to_undirected()`.")
     index = {node: site for site, node in enumerate(graph.nodes)}
     triples = list(graph.edges(data="weight", default=1.0))
     edges = [(index[first], index[second]) for first, second, _ in triples]
     return read_edges(name, np.asarray(edges), [weight for *_, weight in triples] or 1.0, len(index))
+
+
+def _refuse_both(name: str, weights: Any) -> None:
+    if weights is not None:
+        raise TargetError(
+            f"`{name}(weights=...)` goes with an edge list; a networkx graph carries its own, as the edge "
+            "attribute `weight`, and so does a loaded instance."
+        )

@@ -74,7 +74,7 @@ class Perceptron(ModelTarget):
 
     def test_error(self, position: Array, patterns: ArrayLike, labels: ArrayLike) -> Array:
         """Share of other patterns that a position misclassifies, or each one of a stack."""
-        rows, signs = _checked("test_error", patterns, labels)
+        rows, signs = checked_patterns("test_error", patterns, labels)
         stabilities = signs * jnp.matmul(self.weights(position), rows.T, precision="highest")
         return jnp.mean(stabilities <= 0, axis=-1)
 
@@ -109,7 +109,7 @@ def perceptron(
     spins
         Positions `w` in ±1 (`Spin`) or, by default, bits with `w = 2·position − 1` (`Binary`).
     """
-    rows, signs = _checked("perceptron", patterns, labels)
+    rows, signs = checked_patterns("perceptron", patterns, labels)
     kind = choice("perceptron(loss=...)", loss, get_args(Loss))
     kappa = positive("perceptron(sharpness=...)", DEFAULT_SHARPNESS[kind] if sharpness is None else sharpness)
     beta = positive("perceptron(inverse_temperature=...)", inverse_temperature)
@@ -203,7 +203,8 @@ def _signs(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray
     return (2 * generator.integers(0, 2, shape) - 1).astype(np.int8)
 
 
-def _checked(name: str, patterns: ArrayLike, labels: ArrayLike) -> tuple[Any, Any]:
+def checked_patterns(name: str, patterns: ArrayLike, labels: ArrayLike) -> tuple[Any, Any]:
+    """Return patterns and labels as arrays, one label of ±1 per pattern."""
     rows = real_array(f"{name}(patterns=...)", patterns, ndim=2)
     signs = real_array(f"{name}(labels=...)", labels, ndim=1)
     if not rows.size or len(rows) != len(signs):

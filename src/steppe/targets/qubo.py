@@ -84,7 +84,8 @@ def max_cut(
     graph
         Edges, an integer array of two columns counting from 0; a symmetric matrix of weights; or a
         `networkx` graph, whose edge attribute `weight` counts and whose nodes are numbered in the order
-        of `graph.nodes`.
+        of `graph.nodes`; or a loaded instance, as `steppe.datasets.load("gset:G1")` and
+        `steppe.datasets.read_gset(path)` give.
     weights
         For an edge list: one number, or one per edge; 1 by default. May be negative.
     num_nodes

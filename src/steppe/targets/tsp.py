@@ -66,6 +66,10 @@ class Tours:
 class Tsp(ModelTarget):
     """Tours as orders of cities."""
 
+    def starts(self, key: Array, num_chains: int) -> Array:
+        """Positions of uniform random tours, for `sample(initial=...)`; the default start is the same."""
+        return self.domain.draw(key, (num_chains,))
+
     def cost(self, position: Array) -> Array:
         """Length of a tour, or of every one of a stack."""
         return self.model.cost(position)
@@ -123,7 +127,9 @@ def tsp(
 def tsp_paper(encoding: Encoding = "bits", *, inverse_temperature: ArrayLike = 1.0) -> Tsp | TourBits:
     """The paper's eight cities: corners of a cube, with 56 factors that depend on the direction.
 
-    The shortest tour is A-D-G-F-E-C-H-B (cities 0 to 7 are A to H) with cost 13.194113.
+    The shortest tour is A-D-G-F-E-C-H-B (cities 0 to 7 are A to H) with cost 13.194113. In bits, chains must
+    start at a tour, and a proposal without a flip counts as accepted, so that the step size is better set
+    than adapted: `sample(target, dmala(0.15), initial=target.starts(key, 4), adapt=False, ...)`.
 
     Parameters
     ----------

@@ -82,7 +82,13 @@ class CubeTours:
 
 @jax.tree_util.register_pytree_node_class
 class TourBits(ModelTarget):
-    """Tours as bits."""
+    """Tours as bits. Random bits are hardly ever a tour: start chains at `starts(key, num_chains)`."""
+
+    def starts(self, key: Array, num_chains: int) -> Array:
+        """Positions of uniform random tours, for `sample(initial=...)`."""
+        cities = jnp.tile(jnp.arange(len(self.model.city_of_corner)), (num_chains, 1))
+        tours = np.asarray(jax.random.permutation(key, cities, axis=1, independent=True))
+        return jnp.stack([self.position(tour) for tour in tours])
 
     def cost(self, position: Array) -> Array:
         """Length of a tour, or of every one of a stack."""

@@ -53,6 +53,22 @@ class RunMismatchError(StorageError):
     """A run directory belongs to another target, sampler, precision or version."""
 
 
+class DataError(SteppeError, ValueError):
+    """A data file holds something other than what its format promises."""
+
+
+class MissingDataError(DataError):
+    """A data set is neither in the data directory nor in the cache, and was not downloaded."""
+
+
+class DownloadError(DataError):
+    """A download failed, or brought something other than the file it was meant to bring."""
+
+
+class MissingPackageError(SteppeError, ImportError):
+    """An optional package is not installed."""
+
+
 class SteppeWarning(UserWarning):
     """Base of every warning issued by `steppe`."""
 

@@ -18,6 +18,7 @@ PACKAGE = Path(steppe.__file__).parent
 # directly under `steppe` takes its place here.
 LAYERS = [
     "errors",
+    "optional",
     "pytree",
     "numerics",
     "arguments",

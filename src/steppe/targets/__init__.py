@@ -1,6 +1,7 @@
 """Ready-made targets: what the paper samples from, and the problems its users have."""
 
 from steppe.targets.bernoulli import bernoulli_table, paper_bernoulli
+from steppe.targets.binary_network import binary_network
 from steppe.targets.committee import committee
 from steppe.targets.ising import ising, ising_graph, ising_lattice
 from steppe.targets.mixture import (
@@ -22,6 +23,7 @@ __all__ = [
     "PlantedMixture",
     "PlantedPlateau",
     "bernoulli_table",
+    "binary_network",
     "committee",
     "ising",
     "ising_graph",

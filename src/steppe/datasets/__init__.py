@@ -1,0 +1,23 @@
+"""Data with checksums: a local directory first, then the cache, then a download."""
+
+from steppe.datasets.card import Card, Dataset, Split
+from steppe.datasets.gset import GraphInstance, read_gset
+from steppe.datasets.loading import load, names
+from steppe.datasets.tsplib import TspInstance, read_tsplib
+from steppe.errors import DataError, DownloadError, MissingDataError, MissingPackageError
+
+__all__ = [
+    "Card",
+    "DataError",
+    "Dataset",
+    "DownloadError",
+    "GraphInstance",
+    "MissingDataError",
+    "MissingPackageError",
+    "Split",
+    "TspInstance",
+    "load",
+    "names",
+    "read_gset",
+    "read_tsplib",
+]

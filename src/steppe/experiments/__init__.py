@@ -1,0 +1,1 @@
+"""The published experiments: protocols, and what is needed to judge their results."""

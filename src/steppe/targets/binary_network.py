@@ -1,0 +1,233 @@
+"""Bayesian neural networks whose weights are bits, on a table of inputs and outputs."""
+
+import dataclasses
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from steppe.domain import Binary
+from steppe.errors import TargetError
+from steppe.pytree import is_concrete
+from steppe.targets.binary_network_model import MAX_ACTIVATIONS, NetworkOnTable, Weights
+from steppe.targets.checks import choice, count, number, positive, real_array
+from steppe.targets.model import ModelTarget, target_of
+
+Preset = Literal["well_posed", "published", "printed"]
+
+PUBLISHED_TEMPERATURE = 100.0
+WELL_POSED_STEEPNESS = 500.0  # U per unexplained share of the variance of y
+LOGIT_SPREADS = 1.5  # how much wider than the data the outputs of random networks are, in logits
+
+
+@jax.tree_util.register_pytree_node_class
+class BinaryNetwork(ModelTarget):
+    """A posterior over networks of binary weights. A position is one network, a stack of them many."""
+
+    @property
+    def temperature(self) -> Array:
+        """The factor of the mean squared error."""
+        return self.model.temperature
+
+    def with_temperature(self, temperature: ArrayLike) -> "BinaryNetwork":
+        """Return the same posterior at another likelihood temperature; nothing is compiled again."""
+        checked = positive("with_temperature(temperature)", temperature)
+        return target_of(dataclasses.replace(self.model, temperature=checked), BinaryNetwork)
+
+    def weights(self, position: Array) -> Weights:
+        """The ±1 weights of a network: inner ones with the biases as last row, outer ones, output bias."""
+        return self.model.weights(position)
+
+    def predictions(self, positions: Array, x: ArrayLike) -> Array:
+        """Outputs in [0, 1] of every network on every row.
+
+        Parameters
+        ----------
+        positions
+            One network or a stack with any leading axes.
+        x
+            Rows × features.
+        """
+        stack = self._stack(positions)
+        outputs = jnp.concatenate([_outputs(self.model, stack, rows) for rows in self._blocks(x)], axis=1)
+        return outputs.reshape(*jnp.shape(positions)[:-1], -1)
+
+    def posterior_mean(self, positions: Array, x: ArrayLike) -> Array:
+        """Mean over networks of the outputs, one per row; arguments as for `predictions`."""
+        stack = self._stack(positions)
+        return jnp.concatenate([_mean_output(self.model, stack, rows) for rows in self._blocks(x)])
+
+    def rmse(self, positions: Array, x: ArrayLike, y: ArrayLike) -> float:
+        """Root of the mean squared error of the posterior mean.
+
+        Parameters
+        ----------
+        positions, x
+            As for `predictions`.
+        y
+            One per row.
+        """
+        errors = np.asarray(self.posterior_mean(positions, x), float) - _targets(y, np.shape(x)[0])
+        return float(np.sqrt(np.mean(errors**2)))
+
+    def log_likelihood(self, positions: Array, x: ArrayLike, y: ArrayLike) -> Array:
+        """`−mean (f(x) − y)²` of every network: what the paper calls the average log-likelihood.
+
+        Parameters
+        ----------
+        positions, x, y
+            As for `rmse`.
+        """
+        table = dataclasses.replace(
+            self.model, x=_with_ones(self._checked(x)), y=jnp.asarray(_targets(y, np.shape(x)[0]))
+        )
+        return -_errors(table, self._stack(positions)).reshape(jnp.shape(positions)[:-1])
+
+    def _stack(self, positions: Array) -> Array:
+        if jnp.shape(positions)[-1:] != self.domain.shape:
+            raise TargetError(
+                f"Networks of {self.domain.num_sites} bits have positions of shape (…, "
+                f"{self.domain.num_sites}); got {jnp.shape(positions)}."
+            )
+        return jnp.asarray(positions, jnp.result_type(float)).reshape(-1, self.domain.num_sites)
+
+    def _checked(self, x: ArrayLike) -> np.ndarray:
+        table = real_array("x", x, ndim=2)
+        if table.shape[1] != self.model.x.shape[1] - 1:
+            raise TargetError(
+                f"The network has {self.model.x.shape[1] - 1} inputs; got a table of shape {table.shape}."
+            )
+        return table
+
+    def _blocks(self, x: ArrayLike) -> list[np.ndarray]:
+        """Rows with a column of ones, few enough at a time for the activations of one network."""
+        table = _with_ones(self._checked(x))
+        size = max(1, MAX_ACTIVATIONS // self.model.num_hidden)
+        return [table[first : first + size] for first in range(0, len(table), size)]
+
+
+def binary_network(
+    x: ArrayLike,
+    y: ArrayLike,
+    hidden: int,
+    *,
+    temperature: ArrayLike | None = None,
+    preset: Preset = "well_posed",
+    input_scale: ArrayLike | None = None,
+    output_scale: ArrayLike | None = None,
+    output_offset: ArrayLike | None = None,
+) -> BinaryNetwork:
+    """Posterior over networks of ±1 weights: `U = −temperature · mean (f(x) − y)²`.
+
+    `f(x) = sigmoid(s_o (w₂·tanh(s_i (W₁ᵀx + b₁)) + b₂) + o)`, with one bit per weight and bias in the
+    order `W₁` by rows, `b₁`, `w₂`, `b₂`.
+
+    Parameters
+    ----------
+    x
+        Features, rows × columns; standardised ones suit the default scales.
+    y
+        Targets in [0, 1], one per row.
+    hidden
+        Hidden units.
+    temperature
+        The factor of the mean squared error; a larger one concentrates the posterior. A traced leaf:
+        anneal it with `with_temperature`, or let the recipe's `inverse_temperature` do it.
+    preset
+        `"well_posed"`: inputs of `tanh` and of the output stay of order one for any number of features
+        and hidden units, and a network of random weights predicts the mean of `y` with about the spread
+        of `y`; temperature `500 / var(y)`, so that `U` is −500 times the share of the variance of `y` that
+        is not explained. `"published"`: no scaling and temperature 100, as the paper's numbers
+        were made. `"printed"`: no scaling and the sum of squares, as the paper prints it.
+    input_scale
+        `s_i`; default `1/√features`, or 1.
+    output_scale
+        `s_o`; default `1.5 · std(y) / (ȳ (1 − ȳ)) / √hidden`, or 1.
+    output_offset
+        `o`; default the logit of the mean of `y`, or 0.
+
+    Notes
+    -----
+    A step of any number of chains costs two matrix products for all of them. Rows are taken in blocks, so
+    memory does not grow with the table. Single-site samplers remember the inputs of the hidden units and
+    cost `O(rows)` per site, unless rows × hidden exceeds 2²¹.
+    """
+    if not is_concrete((x, y)):
+        raise TargetError("`binary_network(x, y, ...)` reads its scales off the data; make it outside `jit`.")
+    table = real_array("binary_network(x=...)", x, ndim=2)
+    if not table.size:
+        raise TargetError(f"`binary_network(x=...)` needs rows and columns; got shape {table.shape}.")
+    choice("binary_network(preset=...)", preset, ("well_posed", "published", "printed"))
+    num_rows, num_features = table.shape
+    num_hidden = count("binary_network(hidden=...)", hidden)
+    targets = _targets(y, num_rows)
+    defaults = _scales(preset, targets, num_features, num_hidden)
+    given = (temperature, input_scale, output_scale, output_offset)
+    names = ("temperature", "input_scale", "output_scale", "output_offset")
+    checks = (positive, positive, positive, number)
+    checked = {
+        name: check(f"binary_network({name}=...)", default if value is None else value)
+        for name, check, value, default in zip(names, checks, given, defaults, strict=True)
+    }
+    model = NetworkOnTable(
+        x=_with_ones(table),
+        y=targets,
+        num_hidden=num_hidden,
+        domain=Binary((num_features + 2) * num_hidden + 1),
+        **checked,
+    )
+    return target_of(model, BinaryNetwork)
+
+
+def _scales(
+    preset: Preset, y: np.ndarray, num_features: int, num_hidden: int
+) -> tuple[float, float, float, float]:
+    """Temperature, scale of the inputs, scale and offset of the output."""
+    if preset == "published":
+        return PUBLISHED_TEMPERATURE, 1.0, 1.0, 0.0
+    if preset == "printed":
+        return float(len(y)), 1.0, 1.0, 0.0
+    least = 1 / (2 + len(y))  # a mean of 0 or 1 has no logit; this is the rule of succession
+    mean = float(np.clip(y.mean(), least, 1 - least))
+    spread = max(float(y.std()), least) / (mean * (1 - mean))
+    scale = LOGIT_SPREADS * spread / np.sqrt(num_hidden)
+    temperature = WELL_POSED_STEEPNESS / max(float(y.var()), least**2)
+    return temperature, 1 / np.sqrt(num_features), scale, float(np.log(mean / (1 - mean)))
+
+
+def _targets(y: ArrayLike, num_rows: int) -> Any:
+    targets = real_array("y", y, ndim=1)
+    if len(targets) != num_rows:
+        raise TargetError(f"`y` must have one entry per row of `x`, {num_rows}; got {len(targets)}.")
+    if not (targets.min() >= 0 and targets.max() <= 1):
+        raise TargetError(
+            f"`y` must lie in [0, 1], the range of the output; got {targets.min():g} to {targets.max():g}. "
+            "Map it there first."
+        )
+    return targets
+
+
+def _with_ones(table: np.ndarray) -> Any:
+    return np.concatenate((table, np.ones((len(table), 1), table.dtype)), axis=1)
+
+
+@jax.jit
+def _errors(model: NetworkOnTable, stack: Array) -> Array:
+    return jax.lax.map(lambda position: model.mean_squared_errors(position[None])[0], stack)
+
+
+@jax.jit
+def _outputs(model: NetworkOnTable, stack: Array, rows: Array) -> Array:
+    return jax.lax.map(partial(model.outputs, x=rows), stack)
+
+
+@jax.jit
+def _mean_output(model: NetworkOnTable, stack: Array, rows: Array) -> Array:
+    def add(total: Array, position: Array) -> tuple[Array, None]:
+        return total + model.outputs(position, rows), None
+
+    return jax.lax.scan(add, jnp.zeros(len(rows), rows.dtype), stack)[0] / len(stack)

@@ -23,6 +23,8 @@ from steppe.samplers import (
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.run.result import Run, open_run as open
+from steppe.run.adapt import Adapt
+from steppe.run.parts import merge
 from steppe.run.sample import sample
 from steppe.run.anneal import Annealed, anneal
 from steppe.modes import FlatModes, find_flat_modes
@@ -57,8 +59,10 @@ __all__ = [
     "uniform_permutation",
     "coupling_variance_from_flip_fraction",
     "sample",
+    "Adapt",
     "Run",
     "open",
+    "merge",
     "find_flat_modes",
     "FlatModes",
     "anneal",

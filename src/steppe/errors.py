@@ -41,6 +41,10 @@ class RunError(SteppeError, ValueError):
     """A run was asked for in a way that cannot be carried out."""
 
 
+class PeerError(RunError):
+    """Another process of a distributed run has stopped."""
+
+
 class StorageError(SteppeError, OSError):
     """A run directory cannot be written, read or continued."""
 

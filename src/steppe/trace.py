@@ -18,6 +18,7 @@ STATISTICS = (
     "num_nonfinite",
     "step_size",
     "center_distance",
+    "coupling_variance",
 )
 
 

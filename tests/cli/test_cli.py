@@ -144,7 +144,54 @@ def test_a_full_directory_is_a_storage_failure(finished, capsys):
     assert "already holds" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("verb", ["run", "resume", "verify", "diagnose", "samplers", "targets", "version"])
+def test_parts_are_merged_into_the_whole_run(tmp_path, capsys):
+    request = ["--target", "paper_bernoulli", "--recipe", "gibbs", "--num-chains", "8", *SMALL]
+    for part in ("0/2", "1/2"):
+        assert call("run", "--out", tmp_path / "parts", "--shard", part, *request) == 0
+    assert call("run", "--out", tmp_path / "single", *request) == 0
+    assert call("merge", tmp_path / "parts", "--out", tmp_path / "merged") == 0
+    assert call("verify", tmp_path / "parts") == 0
+    capsys.readouterr()
+    import numpy as np
+
+    import steppe
+
+    merged, single = (steppe.open(tmp_path / name).trace.arrays for name in ("merged", "single"))
+    assert all(np.array_equal(merged[name], single[name]) for name in single)
+    assert call("resume", tmp_path / "parts", "--shard", "0/2", "--num-draws", "40", "--json") == 0
+    assert call("merge", tmp_path / "parts", "--out", tmp_path / "again") == 2
+    assert "equally far" in capsys.readouterr().err
+
+
+def test_adaptation_is_part_of_a_run_file(tmp_path, capsys):
+    file = tmp_path / "run.toml"
+    file.write_text(
+        'target = "paper_bernoulli"\nnum_draws = 20\nnum_warmup = 5\nadapt = {acceptance = 2.0}\n'
+    )
+    assert call("run", file, "--out", tmp_path / "run") == 2
+    assert "acceptance" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_names_every_verb(shell, capsys):
+    assert call("completion", shell) == 0
+    script = capsys.readouterr().out
+    assert all(verb in script for verb in VERBS)
+
+
+VERBS = ["run", "resume", "merge", "verify", "diagnose", "samplers", "targets", "completion", "version"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_help_has_an_example(verb, capsys):
     assert call(verb, "--help") == 0
     assert f"steppe {verb}" in capsys.readouterr().out
+
+
+def test_modes_are_ranked_as_json_and_drawn(tmp_path, capsys):
+    where = tmp_path / "modes"
+    assert call("modes", "paper_bernoulli", "--budget", 5000, "--json", "--plot", where) == 0
+    modes = json.loads(capsys.readouterr().out)["modes"]
+    assert modes[0]["levels"] == [0, 1, 0, 0]
+    assert where.with_suffix(".png").exists()

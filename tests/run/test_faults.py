@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import io
 import os
 import random
 import shutil
@@ -12,7 +13,7 @@ from small_runs import COUNTS, digest, small_run
 
 import steppe
 from steppe.errors import DamagedRunError, RunMismatchError, StorageError
-from steppe.run import driver
+from steppe.run import driver, engine
 from steppe.run.store import RunDirectory
 
 
@@ -21,12 +22,27 @@ class SimulatedKill(BaseException):
 
 
 class FailAt:
-    """Let the n-th file-system call of a commit fail, before or after it has taken effect."""
+    """Let the n-th file-system call of a run fail, before or after it has taken effect."""
 
     def __init__(self, monkeypatch, number: int, failure, *, after: bool = False):
         self.left, self.failure, self.after = number, failure, after
         for name in ("fsync", "replace", "unlink", "mkdir", "rename"):
             monkeypatch.setattr(os, name, self._wrap(getattr(os, name)))
+        monkeypatch.setattr(io, "open", self._wrap_open(io.open))
+
+    def _wrap_open(self, call):
+        """Opening for writing is a call that may fail, and so is every write to what was opened."""
+
+        def wrapped(file, mode="r", *arguments, **options):
+            if not set(mode) & set("wa"):
+                return call(file, mode, *arguments, **options)
+            self.left -= 1
+            if self.left == 0:
+                raise self.failure
+            opened = call(file, mode, *arguments, **options)
+            return Written(opened, self._wrap(opened.write)) if "b" in mode else opened
+
+        return wrapped
 
     def _wrap(self, call):
         def wrapped(*arguments, **options):
@@ -41,8 +57,33 @@ class FailAt:
         return wrapped
 
 
+class Written:
+    """An open file whose writes may fail."""
+
+    def __init__(self, file, write):
+        self.file, self.write = file, write
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.file.close()
+
+
 def commit_often(monkeypatch):
+    """Commit after every 50 rows: four commits, whatever the speed of the machine."""
     monkeypatch.setattr(driver, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "FIRST_CHUNK_ROWS", 50)
+    monkeypatch.setattr(engine, "MAX_CAPACITY", 50)
+
+
+# mkdir ×3, open of the lock, then run.json and three files per commit of five calls each, and what is dropped
+# after the third and fourth commit.
+NUM_CALLS = 3 + 1 + 5 + 4 * 15 + 2 * 2
+DROPS = (9 + 45 + 1, 9 + 45 + 2, NUM_CALLS - 1, NUM_CALLS)
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +109,36 @@ def test_a_kill_at_any_file_system_call_loses_nothing_committed(
 def test_an_error_of_the_disk_is_typed_and_the_run_can_be_resumed(
     tmp_path, monkeypatch, uninterrupted, code, number
 ):
+    check_error(tmp_path, monkeypatch, uninterrupted, code, number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(1, NUM_CALLS + 1))
+def test_a_full_disk_at_any_call_is_typed_and_the_run_can_be_resumed(
+    tmp_path, monkeypatch, uninterrupted, number
+):
+    check_error(tmp_path, monkeypatch, uninterrupted, errno.ENOSPC, number)
+
+
+def check_error(tmp_path, monkeypatch, uninterrupted, code, number):
     commit_often(monkeypatch)
     with monkeypatch.context() as patch:
-        FailAt(patch, number, OSError(code, os.strerror(code)))
-        with pytest.raises(StorageError, match=r"Could not|bytes needed"):
+        failing = FailAt(patch, number, OSError(code, os.strerror(code)))
+        if number in DROPS:  # what cannot be dropped after a commit is dropped after the next
             small_run(out=tmp_path / "run")
+        else:
+            with pytest.raises(StorageError, match=r"Could not|bytes needed"):
+                small_run(out=tmp_path / "run")
+        assert failing.left <= 0
     finish(tmp_path / "run", uninterrupted)
+
+
+def test_the_number_of_file_system_calls_is_known(tmp_path, monkeypatch):
+    commit_often(monkeypatch)
+    with monkeypatch.context() as patch:
+        counted = FailAt(patch, 10**9, None)
+        small_run(out=tmp_path / "run")
+    assert 10**9 - counted.left == NUM_CALLS
 
 
 def finish(path: Path, expected: str) -> None:

@@ -1,25 +1,29 @@
-"""`steppe`: run, resume, verify, diagnose, samplers, targets, version.
+"""`steppe`: run, resume, merge, verify, diagnose, modes, samplers, targets, completion, version.
 
-Exit codes: 0 done; 1 a diagnosis or verification found something; 2 the request is wrong; 3 storage failed;
-130 and 143 interrupted, with everything committed.
+Exit codes: 0 done; 1 a diagnosis or verification found something; 2 the request is wrong; 3 storage failed,
+or another process of a distributed run stopped; 130 and 143 interrupted, with everything committed.
 """
 
-import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from importlib.metadata import version as installed_version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import jax
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, Token
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from steppe.cli.resolve import built_in_targets, is_own_code, make_recipe, make_target
+from steppe.cli.modes import modes
+from steppe.cli.output import AsJson, fail, print_json, print_list, show
+from steppe.cli.resolve import built_in_targets, is_own_code, make_adapt, make_recipe, make_target
 from steppe.cli.runfile import RunFile, checked, read_run_file
-from steppe.errors import RunError, SteppeError, StorageError
+from steppe.cli.where import Where, placed
+from steppe.errors import PeerError, RunError, SteppeError, StorageError
+from steppe.report.summary import printable
+from steppe.run.parts import merge as merge_parts
+from steppe.run.parts import part_directories
 from steppe.run.result import Run, open_run
 from steppe.run.sample import sample
 from steppe.run.store import RunDirectory
@@ -27,8 +31,19 @@ from steppe.samplers import ALL_RECIPES
 
 app = App(name="steppe", help="Sample discrete distributions and find their flat modes.", version_flags=[])
 
-FOUND_SOMETHING, BAD_REQUEST, STORAGE_FAILED = 1, 2, 3
-AsJson = Annotated[bool, Parameter(name="--json", negative="")]
+FOUND_SOMETHING, BAD_REQUEST, STORAGE_FAILED, INTERRUPTED = 1, 2, 3, 130
+Flag = Annotated[bool, Parameter(negative="")]
+Shell = Literal["bash", "zsh", "fish"]
+
+app.command(modes)
+
+
+def _whole(_: type, tokens: Sequence[Token]) -> int:
+    """A whole number as it is written; by default 1.5 would be rounded."""
+    return int(tokens[0].value)
+
+
+Whole = Annotated[int | None, Parameter(converter=_whole)]
 
 
 @app.command
@@ -38,11 +53,15 @@ def run(
     out: Path,
     target: str | None = None,
     recipe: str | None = None,
-    seed: int | None = None,
-    num_chains: int | None = None,
-    num_warmup: int | None = None,
-    num_draws: int | None = None,
-    thinning: int | None = None,
+    seed: Whole = None,
+    num_chains: Whole = None,
+    num_warmup: Whole = None,
+    num_draws: Whole = None,
+    thinning: Whole = None,
+    devices: Whole = None,
+    shard: str | None = None,
+    distributed: Flag = False,
+    process: str | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Sample a target into a new run directory.
@@ -63,6 +82,15 @@ def run(
         Random seed.
     num_chains, num_warmup, num_draws, thinning
         Counts.
+    devices
+        Number of local devices to spread the chains over.
+    shard
+        `i/n`: run only part `i` of `n` of the chains, `i` from 0; `steppe merge` joins the parts.
+    distributed
+        Run together with the other processes of a Slurm or MPI job, each on a part of the chains.
+    process
+        `i/n@host:port`: with `--distributed`, where no Slurm or MPI tells the processes about each other, the
+        number of this one and the address at which process 0 can be reached.
     as_json
         Print the summary as JSON.
     """
@@ -77,12 +105,22 @@ def run(
     }
     fields = {} if file is None else read_run_file(file)
     request = checked({**fields, **{name: value for name, value in given.items() if value is not None}})
-    _show(_sample(request, out, resume=False), as_json)
+    where = placed(devices, shard, distributed, process)
+    show(_sample(request, out, where, resume=False), as_json)
 
 
 @app.command
 def resume(
-    directory: Path, *, target: str | None = None, num_draws: int | None = None, as_json: AsJson = False
+    directory: Path,
+    *,
+    target: str | None = None,
+    num_draws: Whole = None,
+    devices: Whole = None,
+    shard: str | None = None,
+    distributed: Flag = False,
+    process: str | None = None,
+    allow_other_version: Flag = False,
+    as_json: AsJson = False,
 ) -> None:
     """Continue a run: the same draws as if it had never stopped.
 
@@ -96,17 +134,41 @@ def resume(
         Needed for your own targets: `module:function`, as typed for `run`. It is never read from a directory.
     num_draws
         Draws per chain to reach; those of the original request by default.
+    devices, shard, distributed, process
+        As for `run`.
+    allow_other_version
+        Continue although the run was made with another version of JAX; draws may then differ from those of
+        an uninterrupted run.
     as_json
         Print the summary as JSON.
     """
-    saved = dict(_existing(directory).config()["metadata"])
+    saved = dict(_existing(directory)[0].config()["metadata"])
     if not saved:
         raise RunError(f"{directory} was not started by `steppe run`; continue it with `steppe.sample`.")
     if is_own_code(saved["target"]) and target is None:
         raise RunError(f"The run samples your own target; name it again: --target {saved['target']}.")
     changes = {"target": target, "num_draws": num_draws}
     request = checked({**saved, **{name: value for name, value in changes.items() if value is not None}})
-    _show(_sample(request, directory, resume=True), as_json)
+    where = placed(devices, shard, distributed, process)
+    show(_sample(request, directory, where, resume=True, allow_other_version=allow_other_version), as_json)
+
+
+@app.command
+def merge(*parts: Path, out: Path, as_json: AsJson = False) -> None:
+    """Make one run of the parts that `--shard` or `--distributed` left.
+
+    Example: `steppe merge runs/a --out runs/whole`
+
+    Parameters
+    ----------
+    parts
+        Directory that was given as `--out` to every part, or the directories of the parts.
+    out
+        Directory to write to; must be empty or new.
+    as_json
+        Print the summary as JSON.
+    """
+    show(open_run(merge_parts(parts, out)), as_json)
 
 
 @app.command
@@ -122,12 +184,17 @@ def verify(directory: Path, *, as_json: AsJson = False) -> None:
     as_json
         Print the findings as JSON.
     """
-    problems = _existing(directory).problems()
+    found = _existing(directory)
+    problems = [
+        problem if part.path == directory else f"{part.path.name}: {problem}"
+        for part in found
+        for problem in part.problems()
+    ]
     if as_json:
-        _print_json({"ok": not problems, "problems": problems})
+        print_json({"ok": not problems, "problems": problems})
     else:
         for line in problems or ["Every file is whole."]:
-            Console().print(escape(line))
+            Console().print(escape(printable(line)), soft_wrap=True)
     if problems:
         raise SystemExit(FOUND_SOMETHING)
 
@@ -147,7 +214,7 @@ def diagnose(directory: Path, *, as_json: AsJson = False) -> None:
     """
     _existing(directory)
     run = open_run(directory)
-    _show(run, as_json)
+    show(run, as_json)
     if not run.diagnose().ok:
         raise SystemExit(FOUND_SOMETHING)
 
@@ -158,7 +225,7 @@ def samplers() -> None:
 
     Example: `steppe samplers`
     """
-    _list({name: make.__doc__ for name, make in ALL_RECIPES.items()})
+    print_list({name: make.__doc__ for name, make in ALL_RECIPES.items()})
 
 
 @app.command
@@ -167,7 +234,21 @@ def targets() -> None:
 
     Example: `steppe targets`
     """
-    _list({name: make.__doc__ for name, make in built_in_targets().items()})
+    print_list({name: make.__doc__ for name, make in built_in_targets().items()})
+
+
+@app.command
+def completion(shell: Shell) -> None:
+    """Print the completion script of a shell.
+
+    Example: `steppe completion bash > ~/.local/share/bash-completion/completions/steppe`
+
+    Parameters
+    ----------
+    shell
+        Which shell.
+    """
+    sys.stdout.write(app.generate_completion(shell=shell) + "\n")
 
 
 @app.command
@@ -184,16 +265,18 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         app(arguments, exit_on_error=False, print_error=False)
     except CycloptsError as error:
-        _fail(str(error), BAD_REQUEST)
-    except StorageError as error:
-        _fail(str(error), STORAGE_FAILED)
+        fail(str(error), BAD_REQUEST)
+    except (StorageError, PeerError) as error:
+        fail(str(error), STORAGE_FAILED)
     except SteppeError as error:
-        _fail(str(error), BAD_REQUEST)
+        fail(str(error), BAD_REQUEST)
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        raise SystemExit(INTERRUPTED) from None
 
 
-def _sample(request: RunFile, out: Path, *, resume: bool) -> Run:
+def _sample(
+    request: RunFile, out: Path, where: Where, *, resume: bool, allow_other_version: bool = False
+) -> Run:
     return sample(
         make_target(request.target, request.target_parameters),
         make_recipe(request.recipe, request.recipe_parameters),
@@ -204,40 +287,20 @@ def _sample(request: RunFile, out: Path, *, resume: bool) -> Run:
         thinning=request.thinning,
         keep=request.keep,
         chain_block=request.chain_block,
+        adapt=make_adapt(request.adapt),
+        devices=where.devices,
+        shard=where.shard,
         out=out,
         resume=resume,
+        allow_other_version=allow_other_version,
         metadata=request.model_dump(exclude_none=True),
     )
 
 
-def _existing(directory: Path) -> RunDirectory:
-    found = RunDirectory(directory)
-    if not found.exists:
+def _existing(directory: Path) -> list[RunDirectory]:
+    """The run directory, or the parts of the run in it."""
+    whole = RunDirectory(directory)
+    found = [whole] if whole.exists else part_directories(directory)
+    if not found:
         raise RunError(f"{directory} is not a run directory: it has no run.json.")
     return found
-
-
-def _show(run: Run, as_json: bool) -> None:
-    summary = run.summary()
-    if as_json:
-        _print_json({"path": str(run.path), **summary.to_dict()})
-    else:
-        Console().print(summary)
-
-
-def _list(entries: Mapping[str, str | None]) -> None:
-    table = Table("name", "what it is", box=None)
-    for name, text in entries.items():
-        table.add_row(escape(name), escape((text or "").strip().splitlines()[0]))
-    Console().print(table)
-
-
-def _print_json(content: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(content, indent=1, default=float) + "\n")
-
-
-def _fail(message: str, code: int) -> None:
-    # Messages may quote what the user typed: shown as text, never as markup or terminal commands.
-    text = "".join(c if c.isprintable() or c == "\n" else "�" for c in message)
-    Console(stderr=True).print(f"[bold red]error[/]: {escape(text)}", highlight=False, soft_wrap=True)
-    raise SystemExit(code)

@@ -9,6 +9,7 @@ from typing import Any, get_type_hints
 import steppe.targets
 from steppe.errors import RunError, SteppeError
 from steppe.kernel.compose import Recipe
+from steppe.run.adapt import Adapt
 from steppe.samplers import ALL_RECIPES
 from steppe.target import Target
 
@@ -43,6 +44,11 @@ def make_recipe(name: str, parameters: Mapping[str, Any]) -> Recipe:
     return _called(_named(name, ALL_RECIPES, "sampler"), name, parameters)
 
 
+def make_adapt(adapt: bool | Mapping[str, Any]) -> bool | Adapt:
+    """Build what warm-up adapts from its fields."""
+    return adapt if isinstance(adapt, bool) else _called(Adapt, "adapt", adapt)
+
+
 def _named(name: str, known: Mapping[str, Callable[..., Any]], kind: str) -> Callable[..., Any]:
     if name in known:
         return known[name]
@@ -55,7 +61,7 @@ def _imported(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     try:
         return getattr(importlib.import_module(module), function)
-    except ImportError as error:
+    except (ImportError, ValueError, SyntaxError, NameError, TypeError) as error:
         raise RunError(f"The module of `{name}` cannot be imported: {error}.") from error
     except AttributeError as error:
         raise RunError(f"`{name}`: {error}.") from error

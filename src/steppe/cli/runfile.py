@@ -13,7 +13,8 @@ class RunFile(BaseModel):
     """What `steppe run` needs to know.
 
     A target is the name of a built-in one, or `module:function` where the function returns a
-    `steppe.Target`; a recipe is the name of a sampler. Parameters are passed to them by name.
+    `steppe.Target`; a recipe is the name of a sampler. Parameters are passed to them by name. `adapt` is
+    true, false, or a table with the fields of `steppe.Adapt`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -29,6 +30,7 @@ class RunFile(BaseModel):
     thinning: int = Field(default=1, ge=1)
     keep: Literal["draws", "stats", "none"] = "draws"
     chain_block: int | None = Field(default=None, ge=1)
+    adapt: bool | dict[str, Any] = True
 
 
 def read_run_file(path: Path) -> dict[str, Any]:

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import jax
 import numpy as np
 
-from steppe.errors import RunMismatchError
+from steppe.errors import PeerError
 from steppe.run.engine import Chunk, Engine
-from steppe.run.loop import Chain, Rows
+from steppe.run.loop import Rows
 from steppe.run.progress import Reporter
 from steppe.run.store import RunDirectory
 from steppe.trace import join
@@ -41,38 +40,27 @@ def stream(engine: Engine, num_rows: int, report: Reporter, directory: RunDirect
             pending.append(chunk)
             report(chunk)
             is_due = time.monotonic() - last_commit > COMMIT_SECONDS
-            if is_due or interrupted() or engine.next_row >= num_rows:
+            # Processes commit the same rows: one that is interrupted, or finds it time, speaks for all.
+            stops, commits = np.any(engine.devices.gather([interrupted(), is_due]), axis=0)
+            if commits or stops or engine.next_row >= num_rows:
                 _commit(engine, pending, directory)
                 pending, last_commit = [], time.monotonic()
-            if interrupted():
+            if stops and not interrupted():
+                raise PeerError("Another process of the run was interrupted. Everything is committed.")
+            if stops:
                 break
 
 
 def _commit(engine: Engine, pending: list[Chunk], directory: RunDirectory) -> None:
     rows = join(row_arrays(chunk.rows, engine.plan.keep) for chunk in pending)
     seconds = sum(chunk.seconds for chunk in pending)
-    directory.commit(rows, chain_arrays(engine.blocks), engine.next_row, seconds)
+    directory.commit(rows, engine.saved(), engine.next_row, seconds)
 
 
 def row_arrays(rows: Rows, keep: str) -> dict[str, np.ndarray]:
     """Return the arrays of rows by name, without those that are not kept."""
     kept = slice(0, 0) if keep == "none" else slice(None)
     return {name: array[:, kept] for name, array in rows._asdict().items() if array is not None}
-
-
-def chain_arrays(blocks: Chain | None) -> dict[str, np.ndarray]:
-    """Return every number of every chain, in the order of the tree."""
-    return {f"leaf{i:03d}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(blocks))}
-
-
-def chains_from(arrays: dict[str, np.ndarray], like: Chain) -> Chain:
-    """Rebuild chains saved by `chain_arrays`, checked against freshly started ones."""
-    leaves, structure = jax.tree.flatten(like)
-    saved = [arrays.get(f"leaf{i:03d}") for i in range(len(leaves))]
-    for leaf, array in zip(leaves, saved, strict=True):
-        if array is None or array.shape != leaf.shape or array.dtype != leaf.dtype:
-            raise RunMismatchError("The saved chains do not have the shape of this target and sampler.")
-    return jax.tree.unflatten(structure, [jax.numpy.asarray(array) for array in saved])
 
 
 @contextmanager

@@ -13,19 +13,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.errors import RunMismatchError
 from steppe.kernel.sampler import Sampler
-from steppe.run.loop import Chain, Rows, Schedule, advance, has_step_size, start
+from steppe.run.adapt import Adapt
+from steppe.run.devices import Devices
+from steppe.run.loop import Chain, Rows, Schedule, advance, start
 from steppe.run.observers import Observers
-from steppe.run.plan import BUFFER_BYTES, MAX_CAPACITY, Plan
+from steppe.run.plan import BUFFER_BYTES, MAX_CAPACITY, MAX_STEPS, Plan
 
 CHUNK_SECONDS = 0.5
 FIRST_CHUNK_ROWS = 8
 # Keys of initial draws are folded from the end of the step counter, which no run reaches.
-START_STEP = 2**32 - 1
+START_STEP = MAX_STEPS
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows of all chains, as NumPy arrays with axes (chain, row, …)."""
+    """Consecutive rows of the chains that run here, as NumPy arrays with axes (chain, row, …)."""
 
     first_row: int
     num_rows: int
@@ -36,49 +39,88 @@ class Chunk(NamedTuple):
 class Engine:
     """A run in progress."""
 
-    def __init__(self, sampler: Sampler, key: Array, plan: Plan, *, adapts: bool) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        key: Array,
+        plan: Plan,
+        *,
+        adapt: Adapt | None = None,
+        devices: Devices | None = None,
+    ) -> None:
         self.sampler = sampler
         self.root = key
         self.plan = plan
+        self.devices = Devices() if devices is None else devices
         self.schedule = Schedule(
             thinning=plan.thinning,
             keeps_positions=plan.keep == "draws",
             keeps_center=plan.keep == "draws" and sampler.replicas is not None,
-            adapts=adapts and has_step_size(sampler),
+            adapt=adapt,
+            num_chains=plan.num_chains if adapt is not None and adapt.pooled else 0,
+            pools=False,
+            mesh=self.devices.mesh,
+            key_type=jax.random.key_impl(key),
         )
         self.next_row = 0
         self.seconds = 0.0
         self.blocks: Chain | None = None
         self._capacity = 0
+        self._program_inputs: Any = None
 
     def start(self, positions: Any = None) -> None:
         """Place every chain, at given positions or at uniform random ones."""
-        shape = (self.plan.num_blocks, self.plan.chain_block)
-        indices = np.arange(np.prod(shape), dtype=np.uint32)
-        keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.fold_in(self.root, i), START_STEP))(indices)
+        plan, domain = self.plan, self.sampler.target.domain
+        lanes = self._lanes().astype(np.uint32)
+        keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.fold_in(self.root, i), START_STEP))(
+            lanes.ravel()
+        )
         draw_keys, init_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
         if positions is None:
-            positions = jax.vmap(self.sampler.target.domain.draw)(draw_keys)
-        positions = self._padded(jnp.asarray(positions, jnp.result_type(float)))
-        observers = None if self.plan.keep == "draws" else Observers.start(self.sampler.target.domain)
-        self.blocks = start(
+            placed = jax.vmap(domain.draw)(draw_keys)
+        else:  # chains are repeated into idle lanes
+            placed = np.asarray(positions)[lanes.ravel() % plan.num_chains]
+        placed = jnp.asarray(placed, jnp.result_type(float))
+        observers = None if plan.keep == "draws" else Observers.start(domain)
+        blocks = start(
             self.sampler,
-            positions.reshape((*shape, *positions.shape[1:])),
-            indices.reshape(shape),
-            init_keys.reshape(shape),
-            schedule=self.schedule,
+            placed.reshape((*lanes.shape, *placed.shape[1:])),
+            lanes,
+            init_keys.reshape(lanes.shape),
+            schedule=self.schedule._replace(mesh=None, num_chains=0),
             observers=observers,
         )
+        self.blocks = self.devices.place_blocks(blocks)
 
-    def resume(self, blocks: Chain, next_row: int) -> None:
-        """Continue from chains that were saved."""
-        self.blocks, self.next_row = blocks, next_row
+    def saved(self) -> dict[str, np.ndarray]:
+        """Every number of every chain that runs here, in the order of the tree."""
+        own = len(self.plan.own_blocks)
+        leaves = jax.tree.leaves(self.blocks)
+        return {f"leaf{i:03d}": self.devices.fetch(leaf)[:own] for i, leaf in enumerate(leaves)}
+
+    def resume(self, saved: dict[str, np.ndarray], next_row: int) -> None:
+        """Continue from chains that were saved, checked against those freshly started."""
+        leaves, structure = jax.tree.flatten(self.blocks)
+        num_blocks = len(self.plan.own_blocks)
+        restored = []
+        for i, leaf in enumerate(leaves):
+            array = saved.get(f"leaf{i:03d}")
+            if array is None or array.shape != (num_blocks, *leaf.shape[1:]) or array.dtype != leaf.dtype:
+                raise RunMismatchError("The saved chains do not have the shape of this target and sampler.")
+            padded = self.devices.padded(self.plan.blocks_per_shard)
+            fresh = self.devices.fetch(leaf)[num_blocks:padded]
+            restored.append(jnp.asarray(np.concatenate([array, fresh])))
+        self.blocks = self.devices.place_blocks(jax.tree.unflatten(structure, restored))
+        self.next_row = next_row
 
     def chunks(self, num_rows: int) -> Iterator[Chunk]:
         """Yield chunks until row `num_rows` is reached."""
         length = FIRST_CHUNK_ROWS
         while self.next_row < num_rows:
             length = max(1, min(length, num_rows - self.next_row, self.capacity))
+            if self._pools:
+                length = min(length, self.plan.num_warmup_rows - self.next_row)
+            length = int(self.devices.gather([length])[0, 0])
             begun = time.perf_counter()
             chunk = self._advance(length)
             seconds = time.perf_counter() - begun
@@ -94,32 +136,45 @@ class Engine:
             self._capacity = int(np.clip(BUFFER_BYTES // self._bytes_per_row(), 1, MAX_CAPACITY))
         return self._capacity
 
+    @property
+    def _pools(self) -> bool:
+        """Whether the next row is one in which chains adapt together."""
+        adapt = self.schedule.adapt
+        return adapt is not None and adapt.pooled and self.next_row < self.plan.num_warmup_rows
+
+    def _lanes(self) -> np.ndarray:
+        """Chain of every lane of every block here, (block, lane); idle ones are beyond the last chain."""
+        plan = self.plan
+        blocks = np.array(plan.own_blocks)
+        num_idle = self.devices.padded(plan.blocks_per_shard) - len(blocks)
+        blocks = np.concatenate([blocks, np.full(num_idle, plan.num_blocks)])
+        return blocks[:, None] * plan.chain_block + np.arange(plan.chain_block)
+
     def _advance(self, length: int) -> Chunk:
+        if self._program_inputs is None:
+            inputs = self.sampler, jax.random.key_data(self.root)
+            self._program_inputs = self.devices.place_everywhere(inputs)
+        sampler, root = self._program_inputs
         blocks, rows = advance(
-            self.sampler,
-            self.root,
+            sampler,
+            root,
             self.blocks,
             np.uint32(self.next_row),
             np.int32(length),
             np.uint32(self.plan.num_warmup_rows),
-            schedule=self.schedule,
+            schedule=self.schedule._replace(pools=self._pools),
             capacity=self.capacity,
         )
+        kept = jax.tree.map(lambda array: self._by_chain(array, length), rows)
         first_row, self.blocks = self.next_row, blocks
         self.next_row += length
-        kept = jax.tree.map(lambda array: self._by_chain(array, length), rows)
         return Chunk(first_row, length, kept, 0.0)
 
     def _by_chain(self, array: Array, length: int) -> np.ndarray:
         """(block, row, lane, …) on the device → (chain, row, …) on the host, idle lanes dropped."""
-        host = np.asarray(array[:, :length])
-        host = np.moveaxis(host, 2, 1)
-        return host.reshape((-1, *host.shape[2:]))[: self.plan.num_chains]
-
-    def _padded(self, positions: Array) -> Array:
-        """Repeat chains into the idle lanes of the last block."""
-        lanes = np.arange(self.plan.num_blocks * self.plan.chain_block) % len(positions)
-        return positions[lanes]
+        host = np.moveaxis(self.devices.fetch(array)[:, :length], 2, 1)
+        chains = host.reshape((-1, *host.shape[2:]))[: len(self.plan.own_chains)]
+        return np.array(chains, order="C")  # a copy, so that the buffer is not kept for its first rows
 
     def _bytes_per_row(self) -> int:
         domain, plan = self.sampler.target.domain, self.plan
@@ -129,4 +184,4 @@ class Engine:
             per_chain += copies * domain.num_sites * domain.level_dtype.itemsize
         if self.schedule.keeps_center:
             per_chain += 8 * int(np.prod(domain.shape))
-        return per_chain * plan.num_blocks * plan.chain_block
+        return per_chain * plan.blocks_per_shard * plan.chain_block

@@ -16,7 +16,7 @@ from steppe.errors import DamagedRunError, StorageError
 TEMPORARY = ".partial"
 
 
-def write_bytes(path: Path, content: bytes) -> dict[str, Any]:
+def write_bytes(path: Path, content: bytes | memoryview) -> dict[str, Any]:
     """Put a file in place atomically and durably; return its size and digest."""
     aside = path.with_name(path.name + TEMPORARY)
     try:
@@ -60,7 +60,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]
     """Write named arrays as an uncompressed npz file."""
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
-    return write_bytes(path, buffer.getvalue())
+    return write_bytes(path, buffer.getbuffer())
 
 
 def read_arrays(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -15,6 +15,25 @@ DEFAULT_CHAIN_BLOCK = 4
 
 BUFFER_BYTES = 32 * 2**20
 MAX_CAPACITY = 16_384
+MAX_STEPS = 2**32 - 1
+MAX_CHAIN_BLOCK = 2**16
+
+
+@dataclasses.dataclass(frozen=True)
+class Shard:
+    """One of several parts of the chains of a run, each run on its own.
+
+    Attributes
+    ----------
+    index, count
+        The part and how many there are; parts count from 0.
+    """
+
+    index: int = 0
+    count: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +48,8 @@ class Plan:
         What leaves the device: draws and statistics, statistics only, or running figures only.
     chain_block
         Width of the blocks in which chains run; part of what defines the draws.
+    shard
+        Which of the chains run here: all, or a part of the blocks.
     """
 
     num_chains: int
@@ -37,6 +58,7 @@ class Plan:
     thinning: int
     keep: Keep
     chain_block: int
+    shard: Shard = Shard()
 
     @property
     def num_warmup_rows(self) -> int:
@@ -50,24 +72,91 @@ class Plan:
 
     @property
     def num_blocks(self) -> int:
-        """Blocks of chains; the last may have idle lanes."""
+        """Blocks of chains in the whole run; the last may have idle lanes."""
         return -(-self.num_chains // self.chain_block)
+
+    @property
+    def blocks_per_shard(self) -> int:
+        """The most blocks that a shard has; some have one fewer."""
+        return -(-self.num_blocks // self.shard.count)
+
+    @property
+    def own_blocks(self) -> range:
+        """Blocks that run here."""
+        index, count = self.shard.index, self.shard.count
+        return range(index * self.num_blocks // count, (index + 1) * self.num_blocks // count)
+
+    @property
+    def own_chains(self) -> range:
+        """Chains that run here."""
+        blocks = self.own_blocks
+        return range(blocks.start * self.chain_block, min(blocks.stop * self.chain_block, self.num_chains))
 
 
 def make_plan(
-    num_chains: Any, num_warmup: Any, num_draws: Any, thinning: Any, keep: Any, chain_block: Any
+    num_chains: Any,
+    num_warmup: Any,
+    num_draws: Any,
+    thinning: Any,
+    keep: Any,
+    chain_block: Any,
+    shard: Any = None,
 ) -> Plan:
     """Check the counts of a run."""
-    if keep not in Keep.__args__:
+    if not isinstance(keep, str) or keep not in Keep.__args__:
         raise RunError(f"`sample(keep=...)` must be one of {list(Keep.__args__)}; got {keep!r}.")
-    return Plan(
+    plan = Plan(
         num_chains=_whole("num_chains", num_chains, 1),
         num_warmup=_whole("num_warmup", num_warmup, 0),
         num_draws=_whole("num_draws", num_draws, 1),
         thinning=_whole("thinning", thinning, 1),
-        keep=keep,
+        keep=keep,  # pyright: ignore[reportArgumentType]
         chain_block=DEFAULT_CHAIN_BLOCK if chain_block is None else _whole("chain_block", chain_block, 1),
+        shard=_checked_shard(shard),
     )
+    if plan.chain_block > MAX_CHAIN_BLOCK:
+        raise RunError(f"`sample(chain_block=...)` must be at most {MAX_CHAIN_BLOCK}; got {chain_block!r}.")
+    _check_steps(plan)
+    if plan.num_blocks < plan.shard.count:
+        raise RunError(
+            f"{plan.shard.count} parts are too many: some would have no chains, because {plan.num_chains} "
+            f"chains in blocks of {plan.chain_block} make {plan.num_blocks} blocks. Use fewer parts, or a "
+            "smaller `chain_block`."
+        )
+    return plan
+
+
+def longer(plan: Plan, num_draws: Any) -> Plan:
+    """Return the plan with more draws per chain."""
+    if isinstance(num_draws, bool) or not isinstance(num_draws, int | np.integer) or num_draws < 1:
+        raise RunError(f"`extend(num_draws)` must be an integer of at least 1; got {num_draws!r}.")
+    extended = dataclasses.replace(plan, num_draws=plan.num_draws + int(num_draws))
+    _check_steps(extended)
+    return extended
+
+
+def _check_steps(plan: Plan) -> None:
+    """The counter of steps that keys are made from has 32 bits, the last value of which marks the start."""
+    num_steps = plan.num_rows * plan.thinning
+    if num_steps >= MAX_STEPS or plan.num_chains >= MAX_STEPS:
+        raise RunError(
+            f"The run would make {num_steps} steps of {plan.num_chains} chains; at most {MAX_STEPS - 1} of "
+            "either can be told apart. Ask for fewer, and continue with another key."
+        )
+
+
+def _checked_shard(shard: Any) -> Shard:
+    """From `(index, count)`."""
+    if shard is None:
+        return Shard()
+    try:
+        index, count = shard
+        is_right = all(isinstance(n, int) and not isinstance(n, bool) for n in (index, count))
+    except (TypeError, ValueError):
+        index, count, is_right = 0, 0, False
+    if not is_right or not 0 <= index < count:
+        raise RunError(f"`sample(shard=...)` must be `(index, count)` with 0 ≤ index < count; got {shard!r}.")
+    return Shard(index, count)
 
 
 def _whole(name: str, value: Any, least: int) -> int:

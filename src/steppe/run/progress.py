@@ -8,6 +8,9 @@ from typing import Protocol
 from steppe.run.engine import Chunk
 from steppe.run.plan import Plan
 
+# Per second: as often as chunks end. Drawing takes about a millisecond.
+REFRESHES = 2
+
 
 class Reporter(Protocol):
     """Whoever wants to hear about chunks."""
@@ -42,7 +45,8 @@ def progress_bar(plan: Plan, first_row: int, shown: bool | None) -> Iterator[Rep
         TimeRemainingColumn(),
         TextColumn("{task.fields[figures]}"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, refresh_per_second=REFRESHES) as bar:
         task = bar.add_task("warm-up", total=plan.num_rows, completed=first_row, figures="")
 
         def report(chunk: Chunk) -> None:

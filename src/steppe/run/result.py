@@ -1,6 +1,6 @@
 """`Run`: what came out of `sample`, in memory or on disk, and how to go on from it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +9,11 @@ import numpy as np
 from steppe.domain import Binary, Categorical, Domain, Ordinal, Spin
 from steppe.errors import RunError, RunMismatchError
 from steppe.kernel.compose import Recipe
-from steppe.run.driver import chain_arrays, collect
+from steppe.permutation import Permutation
+from steppe.run.driver import collect
 from steppe.run.engine import Engine
+from steppe.run.parts import joined, part_directories
+from steppe.run.plan import longer
 from steppe.run.progress import progress_bar
 from steppe.run.store import RunDirectory
 from steppe.trace import Trace, join
@@ -29,8 +32,6 @@ class Run:
 
     Attributes
     ----------
-    trace
-        The arrays, by chain and row.
     config
         What was run, as plain numbers and strings.
     path
@@ -39,7 +40,7 @@ class Run:
 
     def __init__(
         self,
-        trace: Trace,
+        trace: Trace | Callable[[], Trace],
         config: Mapping[str, Any],
         *,
         path: Path | None = None,
@@ -47,13 +48,20 @@ class Run:
         recipe: Recipe | None = None,
         seconds: float = 0.0,
     ) -> None:
-        self.trace = trace
+        self._trace = trace
         self.config = dict(config)
         self.path = path
         self.seconds = seconds
         self._engine = engine
         self._recipe = recipe
-        self._num_rows_run = trace.num_rows if engine is None else engine.next_row
+        self._num_rows_run = 0 if engine is None else engine.next_row
+
+    @property
+    def trace(self) -> Trace:
+        """The arrays, by chain and row; read from disk when first asked for."""
+        if not isinstance(self._trace, Trace):
+            self._trace = self._trace()
+        return self._trace
 
     @classmethod
     def in_memory(
@@ -73,15 +81,23 @@ class Run:
         if manifest is None:
             raise RunError(f"{directory.path} holds no committed draws yet. Resume the run, or wait for it.")
         warmup_rows = -(-config["num_warmup"] // config["thinning"])
-        trace = Trace(join(directory.segments()), warmup_rows, domain_from(config))
+        domain = domain_from(config)
         return cls(
-            trace,
+            # Read when asked for: a long run on disk may be larger than memory.
+            lambda: Trace(join(directory.segments()), warmup_rows, domain),
             config,
             path=directory.path,
             engine=engine,
             recipe=recipe,
             seconds=manifest["seconds"],
         )
+
+    @classmethod
+    def in_parts(cls, path: Path, parts: Sequence[RunDirectory]) -> "Run":
+        """Read the parts of a run as one, as far as all of them have got."""
+        config, arrays, seconds = joined(parts)
+        warmup_rows = -(-config["num_warmup"] // config["thinning"])
+        return cls(Trace(arrays, warmup_rows, domain_from(config)), config, path=path, seconds=seconds)
 
     @property
     def data(self) -> "DataTree":
@@ -138,7 +154,7 @@ class Run:
             )
         self._check_is_newest()
         engine = self._engine
-        engine.plan = _longer(engine.plan, num_draws)
+        engine.plan = longer(engine.plan, num_draws)
         with progress_bar(engine.plan, engine.next_row, progress) as report:
             arrays = collect(engine, engine.plan.num_rows, report)
         joined = join([self.trace.arrays, arrays])
@@ -157,7 +173,7 @@ class Run:
         directory.create(self.config)
         try:
             arrays = dict(self.trace.arrays)
-            directory.commit(arrays, chain_arrays(self._engine.blocks), self._num_rows_run, self.seconds)
+            directory.commit(arrays, self._engine.saved(), self._num_rows_run, self.seconds)
         finally:
             directory.release()
         return directory.path
@@ -179,18 +195,21 @@ def open_run(path: str | Path) -> Run:
     Parameters
     ----------
     path
-        Directory written by `sample(out=...)` or `Run.save`.
+        Directory written by `sample(out=...)` or `Run.save`, or one that holds the parts of a run.
     """
     directory = RunDirectory(path)
-    if not directory.exists:
+    if directory.exists:
+        return Run.on_disk(directory)
+    parts = part_directories(Path(path))
+    if not parts:
         raise RunError(f"{path} is not a run directory: it has no run.json.")
-    return Run.on_disk(directory)
+    return Run.in_parts(Path(path), parts)
 
 
 def domain_from(config: Mapping[str, Any]) -> Domain:
     """Rebuild the domain of a run from its description; nothing is evaluated."""
     shown, num_levels = config["domain"], config["num_levels"]
-    kinds = {"Binary": Binary, "Spin": Spin}
+    kinds = {"Binary": Binary, "Spin": Spin, "Permutation": Permutation}
     kind = shown.split("(")[0]
     if kind in kinds:
         return kinds[kind](len(num_levels))
@@ -200,14 +219,6 @@ def domain_from(config: Mapping[str, Any]) -> Domain:
         levels = shown.split("levels=[")[1].split("]")[0]
         return Ordinal(len(num_levels), [float(level) for level in levels.split(",")])
     raise RunMismatchError(f"The run is on a domain this version does not know: {shown}.")
-
-
-def _longer(plan: Any, num_draws: int) -> Any:
-    import dataclasses
-
-    if isinstance(num_draws, bool) or not isinstance(num_draws, int) or num_draws < 1:
-        raise RunError(f"`extend(num_draws)` must be an integer of at least 1; got {num_draws!r}.")
-    return dataclasses.replace(plan, num_draws=plan.num_draws + num_draws)
 
 
 def _as_attributes(config: Mapping[str, Any]) -> dict[str, str]:

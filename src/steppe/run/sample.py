@@ -1,6 +1,9 @@
 """`sample`: from a target and a recipe to draws, in memory or on disk."""
 
-from collections.abc import Mapping
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,12 @@ from steppe.arguments import random_key
 from steppe.errors import RunError, RunMismatchError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.start import check_start
-from steppe.run.driver import chains_from, collect, stream
+from steppe.run.adapt import Adapt, what_to_adapt
+from steppe.run.devices import Device, make_devices
+from steppe.run.driver import collect, stream
 from steppe.run.engine import Engine
 from steppe.run.fingerprint import sampler_digest, target_digest
+from steppe.run.parts import part_path
 from steppe.run.plan import Keep, Plan, make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.result import Run
@@ -37,8 +43,11 @@ def sample(
     out: str | Path | None = None,
     resume: bool = False,
     progress: bool | None = None,
-    adapt: bool = True,
+    adapt: bool | Adapt = True,
+    devices: int | Sequence[Device] | None = None,
+    shard: tuple[int, int] | None = None,
     chain_block: int | None = None,
+    allow_other_version: bool = False,
     metadata: Mapping[str, Any] | None = None,
 ) -> Run:
     """Sample a target.
@@ -51,7 +60,7 @@ def sample(
         How, for example `steppe.dmala()`.
     key
         Random key. The same key gives the same draws, chain by chain, whatever the number of chains,
-        interruptions and resumptions.
+        devices, processes, interruptions and resumptions.
     num_chains
         Number of independent chains.
     num_warmup
@@ -73,9 +82,20 @@ def sample(
     progress
         Show a progress bar; by default when standard error is a terminal.
     adapt
-        Adapt the step size in warm-up. Unadjusted samplers always keep theirs.
+        What to adapt in warm-up, and to what: see `steppe.Adapt`. `True` adapts the step size of adjusted
+        samplers, `False` nothing.
+    devices
+        Devices of this process to spread the chains over: how many, or which. The default device, unless
+        `jax.distributed.initialize` was called: then all devices of all processes run the chains together,
+        and each process writes its own part of them below `out`.
+    shard
+        `(index, count)`: run only this part of the chains, and write it below `out`. `steppe.merge` makes one
+        run of all parts, for schedulers whose jobs cannot talk to each other.
     chain_block
         Number of chains that run side by side; part of what defines the draws in the last bit.
+    allow_other_version
+        Continue a run that was made with another version of JAX, although draws may then differ from those
+        of an uninterrupted run; their law does not.
     metadata
         Anything to keep with the run, as JSON.
 
@@ -86,9 +106,16 @@ def sample(
     """
     if not isinstance(recipe, Recipe):
         raise RunError(f"`sample(target, recipe)` needs a recipe such as `steppe.dmala()`; got {recipe!r}.")
+    _check_options(out, resume, progress, metadata)
     sampler = recipe.build(target)
-    plan = make_plan(num_chains, num_warmup, num_draws, thinning, keep, chain_block)
-    engine = Engine(sampler, random_key("sample", key), plan, adapts=adapt and recipe.is_exact)
+    used = make_devices(devices)
+    plan = make_plan(
+        num_chains, num_warmup, num_draws, thinning, keep, chain_block, _own_part(shard, used.num_processes)
+    )
+    wanted = what_to_adapt(adapt, recipe, sampler)
+    if wanted is not None and wanted.pooled and plan.shard.count > used.num_processes:
+        raise RunError("`Adapt(pooled=True)` needs chains that can talk to each other; `shard` parts them.")
+    engine = Engine(sampler, random_key("sample", key), plan, adapt=wanted, devices=used)
     if initial is not None:
         check_start(target, initial, batched=True)
         if len(initial) != plan.num_chains:
@@ -97,10 +124,35 @@ def sample(
                 "each."
             )
     if out is None:
-        if resume:
-            raise RunError("`sample(resume=True)` needs `out`, the directory of the run to continue.")
+        if resume or plan.shard.count > 1:
+            what = "`sample(resume=True)`" if resume else "A run in parts"
+            raise RunError(f"{what} needs `out`, the directory of the run.")
         return _in_memory(engine, recipe, initial, progress, metadata)
-    return _on_disk(engine, recipe, initial, progress, RunDirectory(out), resume, metadata)
+    directory = RunDirectory(part_path(Path(out), plan.shard))
+    return _on_disk(engine, recipe, initial, progress, directory, resume, metadata, allow_other_version)
+
+
+def _check_options(out: Any, resume: Any, progress: Any, metadata: Any) -> None:
+    if out is not None and (not isinstance(out, str | Path) or not str(out).strip("\0")):
+        raise RunError(f"`sample(out=...)` must be the path of a directory; got {out!r}.")
+    if not isinstance(resume, bool) or not isinstance(progress, bool | None):
+        raise RunError(
+            f"`sample(resume=..., progress=...)` must be True or False; got {resume!r}, {progress!r}."
+        )
+    try:
+        if not isinstance(metadata, Mapping | None) or json.loads(json.dumps(metadata)) != metadata:
+            raise TypeError("some of it would come back different")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RunError(f"`sample(metadata=...)` must be a dictionary that fits JSON: {error}.") from error
+
+
+def _own_part(shard: Any, num_processes: int) -> Any:
+    """Processes that run together have a part each."""
+    if num_processes == 1:
+        return shard
+    if shard is not None:
+        raise RunError("`sample(shard=...)` is for jobs that run alone; these processes run together.")
+    return jax.process_index(), num_processes
 
 
 def _in_memory(
@@ -120,14 +172,17 @@ def _on_disk(
     directory: RunDirectory,
     resume: bool,
     metadata: Mapping[str, Any] | None,
+    allow_other_version: bool,
 ) -> Run:
     engine.start(initial)
     config = description(engine, recipe, metadata)
     try:
         if resume and directory.exists:
-            _continue(engine, directory, config)
+            directory.lock()
+            _check_same(directory.config(), config, allow_other_version)
         else:
             directory.create(config)
+        _continue(engine, directory, config)
         with progress_bar(engine.plan, engine.next_row, progress) as report:
             stream(engine, engine.plan.num_rows, report, directory)
     finally:
@@ -136,16 +191,27 @@ def _on_disk(
 
 
 def _continue(engine: Engine, directory: RunDirectory, config: Mapping[str, Any]) -> None:
-    directory.lock()
-    _check_same(directory.config(), config)
+    """Go to the newest commit that all processes have; a new run has none."""
     manifest = directory.manifest()
+    own_row = manifest["next_row"] if manifest else 0
+    rows, runs = engine.devices.gather([own_row, _short_digest(config)]).T
+    if (runs != runs[0]).any():
+        raise RunMismatchError("The processes were not started with the same target, sampler and counts.")
+    if rows.min() < own_row:
+        directory.rewind(int(rows.min()))
+        manifest = directory.manifest()
     directory.quarantine_newer()
     if manifest is not None:
-        assert engine.blocks is not None
-        engine.resume(chains_from(directory.chains(), engine.blocks), manifest["next_row"])
+        engine.resume(directory.chains(), manifest["next_row"])
 
 
-def _check_same(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def _short_digest(config: Mapping[str, Any]) -> int:
+    shared = {name: value for name, value in config.items() if name not in ("shard", "software", "metadata")}
+    content = json.dumps(shared, sort_keys=True).encode()
+    return int.from_bytes(hashlib.sha256(content).digest()[:3], "big")
+
+
+def _check_same(saved: Mapping[str, Any], wanted: Mapping[str, Any], allow_other_version: bool) -> None:
     """Refuse to continue a run as something else; more draws of the same are welcome."""
     for name in wanted:
         if name in ("num_draws", "software", "metadata"):
@@ -156,10 +222,10 @@ def _check_same(saved: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
                 "it with what it was started with, or start another in a new directory."
             )
     made_with, here = saved["software"]["jax"], wanted["software"]["jax"]
-    if made_with != here:
+    if made_with != here and not allow_other_version:
         raise RunMismatchError(
             f"The run on disk was made with jax {made_with}, this is {here}; draws might differ in the last "
-            "bit. Install that version to continue."
+            "bit. Install that version to continue, or allow the other one (`allow_other_version`)."
         )
 
 
@@ -176,7 +242,8 @@ def description(engine: Engine, recipe: Recipe, metadata: Mapping[str, Any] | No
         "key": np.asarray(jax.random.key_data(engine.root)).tolist(),
         "key_type": str(jax.random.key_impl(engine.root)),
         "dtype": str(jnp.result_type(float)),
-        "adapts": engine.schedule.adapts,
+        "adapt": None if engine.schedule.adapt is None else dataclasses.asdict(engine.schedule.adapt),
+        "shard": [plan.shard.index, plan.shard.count],
         **_plan_fields(plan),
         "software": software(),
         "metadata": dict(metadata or {}),

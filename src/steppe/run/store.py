@@ -9,6 +9,7 @@
 A kill between any two system calls leaves the newest manifest whole and everything it names in place.
 """
 
+import contextlib
 import fcntl
 import platform
 import re
@@ -37,6 +38,7 @@ class RunDirectory:
         self.path = Path(path)
         self._lock: IO[str] | None = None
         self._manifest: dict[str, Any] | None = None
+        self._is_manifest_known = False
         self.quarantined: list[str] = []
 
     # ---- life cycle ----------------------------------------------------------------------------
@@ -44,7 +46,10 @@ class RunDirectory:
     @property
     def exists(self) -> bool:
         """Whether a run was ever started here."""
-        return (self.path / "run.json").exists()
+        try:
+            return (self.path / "run.json").exists()
+        except OSError:  # a path that cannot be, or may not be looked at
+            return False
 
     def create(self, config: dict[str, Any]) -> None:
         """Start a run in an empty or new directory."""
@@ -104,9 +109,18 @@ class RunDirectory:
 
     def manifest(self) -> dict[str, Any] | None:
         """Return the newest manifest that verifies with everything it names, or `None` before the first."""
-        if self._manifest is None:
-            self._manifest = next(self._sound_manifests(), None)
+        if not self._is_manifest_known:
+            self._take(next(self._sound_manifests(), None))
         return self._manifest
+
+    def rewind(self, next_row: int) -> None:
+        """Take the commit that ends at a row for the newest, so that processes continue from the same."""
+        found = next((m for m in self._sound_manifests() if m["next_row"] == next_row), None)
+        if found is None and next_row > 0:
+            raise DamagedRunError(
+                f"{self.path} has no sound commit of row {next_row}, where another process of the run is."
+            )
+        self._take(found)
 
     def segments(self) -> Iterator[dict[str, np.ndarray]]:
         """Yield the rows of every commit, in order."""
@@ -167,7 +181,7 @@ class RunDirectory:
             "software": software(),
         }
         write_json(self._manifest_path(index), manifest)
-        self._manifest = manifest
+        self._take(manifest)
         self._drop_old(index - KEPT_MANIFESTS)
 
     def quarantine_newer(self) -> list[str]:
@@ -183,6 +197,9 @@ class RunDirectory:
         return self.quarantined
 
     # ---- inside --------------------------------------------------------------------------------
+
+    def _take(self, manifest: dict[str, Any] | None) -> None:
+        self._manifest, self._is_manifest_known = manifest, True
 
     def _is_beginning(self, path: Path) -> bool:
         """Whether a path is what a start leaves that was cut short before it described the run."""
@@ -243,15 +260,23 @@ class RunDirectory:
         for path in self._manifest_paths():
             index = int(_MANIFEST.fullmatch(path.name)[1])  # type: ignore[index]
             if index <= newest_dropped:
-                path.unlink(missing_ok=True)
-                (self.path / "chains" / f"{index:06d}.npz").unlink(missing_ok=True)
+                # What cannot be removed now is tried again after the next commit.
+                with contextlib.suppress(OSError):
+                    path.unlink(missing_ok=True)
+                    (self.path / "chains" / f"{index:06d}.npz").unlink(missing_ok=True)
 
     def _move_aside(self, path: Path) -> str:
         folder = self.path / "quarantine"
-        folder.mkdir(exist_ok=True)
-        count = sum(1 for _ in folder.iterdir())
-        moved = folder / f"{count:04d}-{path.parent.name}-{path.name}"
-        path.rename(moved)
+        try:
+            folder.mkdir(exist_ok=True)
+            count = sum(1 for _ in folder.iterdir())
+            moved = folder / f"{count:04d}-{path.parent.name}-{path.name}"
+            path.rename(moved)
+        except OSError as error:
+            raise StorageError(
+                f"Could not move {path.name} into {folder}: {error.strerror or error}. Free space or "
+                "permissions and resume."
+            ) from error
         return str(moved.relative_to(self.path))
 
 

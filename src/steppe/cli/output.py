@@ -1,0 +1,47 @@
+"""What the verbs print: tables and JSON on standard output, a sentence about a failure on standard error."""
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any, NoReturn
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from steppe.report.summary import printable
+from steppe.run.result import Run
+
+AsJson = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+def show(run: Run, as_json: bool) -> None:
+    """Print the summary of a run."""
+    summary = run.summary()
+    if as_json:
+        print_json({"path": str(run.path), **summary.to_dict()})
+    else:
+        Console().print(summary)
+
+
+def print_list(entries: Mapping[str, str | None]) -> None:
+    """Print names with the first line of what is said about each."""
+    table = Table("name", "what it is", box=None)
+    for name, text in entries.items():
+        table.add_row(escape(name), escape(((text or "").strip().splitlines() or [""])[0]))
+    Console().print(table)
+
+
+def print_json(content: Mapping[str, Any]) -> None:
+    """Print a document."""
+    sys.stdout.write(json.dumps(content, indent=1, default=float) + "\n")
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say one sentence on standard error and exit."""
+    # Messages may quote what the user typed: shown as text, never as markup or terminal commands.
+    text = Text("error", style="bold red").append(f": {printable(message)}", style="default not bold")
+    Console(stderr=True).print(text, soft_wrap=True)
+    raise SystemExit(code)

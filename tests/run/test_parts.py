@@ -1,0 +1,190 @@
+"""Chains may be spread over jobs, devices and processes: the draws are those of one process."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from small_runs import digest, small_run
+
+import steppe
+from steppe.errors import RunError, RunMismatchError, StorageError
+from steppe.run.adapt import Adapt
+from steppe.run.parts import merge
+from steppe.run.store import RunDirectory
+
+HERE = Path(__file__).parent
+TEN = {"num_chains": 10}  # three blocks, the last with idle lanes
+POOLED = Adapt(pooled=True)
+
+
+@pytest.fixture(scope="module")
+def whole() -> str:
+    return digest(small_run(**TEN))
+
+
+def test_parts_merged_are_the_whole_run(tmp_path, whole):
+    for index in range(2):
+        small_run(out=tmp_path / "parts", shard=(index, 2), **TEN)
+    assert digest(steppe.open(tmp_path / "parts")) == whole
+    merge(tmp_path / "parts", tmp_path / "merged")
+    assert digest(steppe.open(tmp_path / "merged")) == whole
+    assert RunDirectory(tmp_path / "merged").problems() == []
+
+
+def test_a_merged_run_can_be_continued(tmp_path):
+    for index in range(3):
+        small_run(out=tmp_path / "parts", shard=(index, 3), **TEN)
+    merge(tmp_path / "parts", tmp_path / "merged")
+    longer = small_run(out=tmp_path / "merged", resume=True, **{**TEN, "num_draws": 200})
+    assert digest(longer) == digest(small_run(**{**TEN, "num_draws": 200}))
+
+
+def test_a_part_can_be_resumed(tmp_path, whole):
+    small_run(out=tmp_path / "parts", shard=(0, 2), **TEN)
+    small_run(out=tmp_path / "parts", shard=(1, 2), **{**TEN, "num_draws": 20})
+    with pytest.raises(RunError, match="equally far"):
+        merge(tmp_path / "parts", tmp_path / "merged")
+    small_run(out=tmp_path / "parts", shard=(1, 2), resume=True, **TEN)
+    assert digest(steppe.open(tmp_path / "parts")) == whole
+
+
+def test_parts_that_are_missing_or_of_another_run_are_refused(tmp_path):
+    small_run(out=tmp_path / "a", shard=(0, 2), **TEN)
+    with pytest.raises(RunError, match="needs each of them once"):
+        merge(tmp_path / "a", tmp_path / "merged")
+    small_run(steppe.edmala(0.3), out=tmp_path / "b", shard=(1, 2), **TEN)
+    with pytest.raises(RunMismatchError, match="differs"):
+        merge([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
+    assert not (tmp_path / "merged").exists()
+
+
+@pytest.mark.parametrize("shard", [(2, 2), (-1, 2), (0, 0), (0,), "0/2", 3, (True, 2), (0, 4)])
+def test_a_part_that_cannot_be_is_refused(tmp_path, shard):
+    with pytest.raises(RunError, match=r"shard|no chains"):
+        small_run(out=tmp_path / "run", shard=shard, **TEN)
+    assert not (tmp_path / "run").exists()
+
+
+def test_parts_are_not_mixed_with_a_whole_run(tmp_path):
+    small_run(out=tmp_path / "run", **TEN)
+    with pytest.raises(StorageError, match="whole run"):
+        small_run(out=tmp_path / "run", shard=(0, 2), **TEN)
+
+
+@pytest.mark.parametrize("devices", [0, 99, "cpu", [], True, 1.5])
+def test_devices_that_are_not_there_are_refused(devices):
+    with pytest.raises(RunError, match="devices"):
+        small_run(devices=devices)
+
+
+PROGRAM = """
+import sys, time
+import jax
+if sys.argv[3] != "0":
+    jax.distributed.initialize(f"127.0.0.1:{sys.argv[3]}", num_processes=2, process_id=int(sys.argv[4]),
+                               shutdown_timeout_seconds=5)
+sys.path.insert(0, sys.argv[1])
+from small_runs import small_run, steppe
+from steppe.run import driver, engine
+from steppe.run.adapt import Adapt
+options = dict(option.split("=") for option in sys.argv[5:])
+engine.FIRST_CHUNK_ROWS = engine.MAX_CAPACITY = int(options.get("chunk", 64))
+driver.COMMIT_SECONDS = float(options.get("commit", 10))
+if "slow" in options:  # time to be killed in
+    commit = driver._commit
+    driver._commit = lambda *arguments: (time.sleep(0.1), commit(*arguments))
+small_run(
+    out=sys.argv[2], resume=True, num_chains=10, adapt=Adapt(pooled="pooled" in options),
+    devices=int(options["devices"]) if "devices" in options else None,
+)
+"""
+
+
+def launch(
+    out: Path, *options: str, port: int = 0, process: int = 0, num_devices: int = 1
+) -> subprocess.Popen:
+    """A process of its own, alone or one of two."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={num_devices}"
+    arguments = [sys.executable, "-c", PROGRAM, HERE, out, port, process, *options]
+    return subprocess.Popen(
+        [str(a) for a in arguments],
+        env={**os.environ, "XLA_FLAGS": flags},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def pair(out: Path, *options: str) -> list[subprocess.Popen]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    return [launch(out, *options, port=port, process=process) for process in range(2)]
+
+
+def wait(*processes: subprocess.Popen, timeout: float = 120) -> list[int]:
+    try:
+        for process in processes:
+            process.communicate(timeout=timeout)
+    finally:
+        for process in processes:
+            process.kill()
+    return [process.returncode for process in processes]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["pooled="]])
+def test_two_devices_give_the_draws_of_one(tmp_path, whole, options):
+    assert wait(launch(tmp_path / "run", "devices=2", *options, num_devices=2)) == [0]
+    expected = digest(small_run(adapt=POOLED, **TEN)) if options else whole
+    assert digest(steppe.open(tmp_path / "run")) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [[], ["pooled="]])
+def test_two_processes_give_the_draws_of_one(tmp_path, whole, options):
+    assert wait(*pair(tmp_path / "run", *options)) == [0, 0]
+    expected = digest(small_run(adapt=POOLED, **TEN)) if options else whole
+    assert digest(steppe.open(tmp_path / "run")) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("victim", [0, 1])
+def test_when_one_process_is_killed_both_stop_and_resume_gives_the_uninterrupted_draws(
+    tmp_path, whole, victim
+):
+    out = tmp_path / "run"
+    processes = pair(out, "chunk=4", "commit=0", "slow=")
+    deadline = time.monotonic() + 120
+    while len(list(out.glob("part-*/manifest-000005.json"))) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    processes[victim].send_signal(signal.SIGKILL)
+    codes = wait(*processes)
+    assert codes[victim] == -signal.SIGKILL
+    assert codes[1 - victim] != 0
+    before = steppe.open(out)
+    assert before.trace.num_rows < 200
+    assert wait(*pair(out)) == [0, 0]
+    assert digest(steppe.open(out)) == whole
+    assert [p for part in out.iterdir() for p in RunDirectory(part).problems()] == []
+
+
+@pytest.mark.slow
+def test_an_interrupt_of_one_process_stops_both_with_everything_committed(tmp_path, whole):
+    out = tmp_path / "run"
+    processes = pair(out, "chunk=4", "commit=0", "slow=")
+    while len(list(out.glob("part-*/manifest-000003.json"))) < 2:
+        time.sleep(0.02)
+    processes[1].send_signal(signal.SIGTERM)
+    assert wait(*processes)[1] == 143
+    rows = [RunDirectory(part).manifest()["next_row"] for part in sorted(out.iterdir())]
+    assert rows[0] == rows[1]
+    shutil.copytree(out, tmp_path / "copy")
+    assert wait(*pair(out)) == [0, 0]
+    assert digest(steppe.open(out)) == whole

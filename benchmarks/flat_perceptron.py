@@ -20,6 +20,7 @@ import numpy as np
 
 import steppe
 from steppe import targets
+from steppe.report import style
 
 NUM_INPUTS, LOAD, NUM_TEST = 1001, 0.6, 4000
 BUDGET = 30_000
@@ -100,8 +101,8 @@ def mean_and_error(values):
     return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
 
 
-def judged(rows, loss):
-    """The best schedule of each method by mean test error, and paired differences to the ensemble."""
+def best_schedules(rows, loss):
+    """The schedule of each method with the least mean test error, and its rows."""
     best = {}
     for name in methods():
         by_span = {
@@ -113,6 +114,12 @@ def judged(rows, loss):
         by_span = {span: found for span, found in by_span.items() if found}
         span = min(by_span, key=lambda span: np.mean([row["test_error"] for row in by_span[span]]))
         best[name] = (span, by_span[span])
+    return best
+
+
+def judged(rows, loss):
+    """Print each method at its best schedule, and paired differences to the ensembles."""
+    best = best_schedules(rows, loss)
     print(f"\n{loss} loss, each method at the best of {len(SCHEDULES[loss])} schedules")
     print("method       schedule      single test error   vote      train   errors after 20 flips   E[U]")
     for name, (span, found) in best.items():
@@ -139,12 +146,33 @@ def judged(rows, loss):
             print(f"gain of the {ours} over {name}: {gain:+.4f}, 95 % interval [{low:+.4f}, {high:+.4f}]")
 
 
+@style.applied()
+def draw(rows, path):
+    """Training errors after random flips, each method at its best schedule."""
+    figure, axes = style.subplots(len(SCHEDULES), 8.4, 3.4)
+    for axis, loss in zip(axes, SCHEDULES, strict=True):
+        for name, (_, found) in best_schedules(rows, loss).items():
+            curves = np.array([row["errors_after_flips"] for row in found])
+            error = curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
+            sampler = "robust_ensemble" if name.startswith("ensemble") else name
+            dash = "--" if name.endswith("9") else "-"
+            color = style.SAMPLER_COLORS[sampler]
+            axis.errorbar(FLIPS, curves.mean(axis=0), error, color=color, linestyle=dash, label=name)
+        axis.set_xscale("log")
+        axis.set_xlabel("random flips of 1001 weights")
+        axis.set_title(f"{loss} loss")
+    axes[0].set_ylabel("training errors of 601 patterns")
+    axes[0].legend()
+    style.save(figure, path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instances", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--losses", nargs="+", default=["softplus", "logistic"], choices=list(SCHEDULES))
     parser.add_argument("--out", type=Path, default=Path("out/flat_perceptron.jsonl"))
+    parser.add_argument("--plot", type=Path, help="draw errors after flips to this path")
     arguments = parser.parse_args()
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     rows = (
@@ -170,6 +198,8 @@ def main():
                         file.write(json.dumps(row) + "\n")
     for loss in arguments.losses:
         judged(rows, loss)
+    if arguments.plot is not None:
+        draw(rows, arguments.plot)
 
 
 if __name__ == "__main__":

@@ -189,6 +189,7 @@ def test_help_has_an_example(verb, capsys):
     assert f"steppe {verb}" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_modes_are_ranked_as_json_and_drawn(tmp_path, capsys):
     where = tmp_path / "modes"
     assert call("modes", "paper_bernoulli", "--budget", 5000, "--json", "--plot", where) == 0

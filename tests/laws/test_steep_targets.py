@@ -26,7 +26,7 @@ ROUNDINGS = 2
 def steep_target(domain: steppe.Domain) -> steppe.Target:
     """A cubic with differences of thousands, whose arrays are the same numbers in both precisions."""
     arrays = polynomial_target(domain, 3000.0)._functions.log_density.args
-    arrays = [array.astype(np.float32).astype(np.float64) for array in arrays]
+    arrays = [np.asarray(array, np.float32).astype(np.float64) for array in arrays]
     return steppe.Target(Partial(cubic_log_density, *arrays), domain)
 
 

@@ -49,6 +49,7 @@ def test_picture_has_one_dot_per_mode(paper_modes, tmp_path):
     assert len(figure.axes[0].collections) == len(paper_modes)
 
 
+@pytest.mark.slow
 def test_wide_component_of_the_mixture_is_ranked_first():
     planted = planted_mixture()
     found = steppe.find_flat_modes(planted.target, key=KEY, budget=60_000)
@@ -75,6 +76,7 @@ def highest_of(planted, recipe, seed):
     return np.asarray(run.best_position[np.argmax(run.best_log_density)])
 
 
+@pytest.mark.slow
 def test_plateau_among_narrow_wells_is_the_flattest_good_mode():
     planted = planted_plateau(0)
     found = steppe.find_flat_modes(planted.target, key=KEY)
@@ -125,6 +127,7 @@ def test_mistakes_are_met_by_name(arguments, error, said):
     assert said in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_domain_of_few_valid_positions_asks_for_starts():
     with pytest.raises(StartError, match="initial=positions"):
         steppe.find_flat_modes(FEW_VALID, key=KEY, budget=5_000)

@@ -30,14 +30,14 @@ def mean(trace, name):
     return float(np.mean(trace.statistic(name)))
 
 
-@pytest.mark.parametrize("wanted", [0.3, 0.8])
+@pytest.mark.parametrize("wanted", [0.3, pytest.param(0.8, marks=pytest.mark.slow)])
 def test_the_acceptance_rate_becomes_the_wanted_one(wanted):
     trace = sampled(steppe.dmala(), Adapt(acceptance=wanted))
     assert mean(trace, "acceptance_rate") == pytest.approx(wanted, rel=0.15)
 
 
 @pytest.mark.parametrize("recipe", [steppe.dula(), steppe.edula()], ids=lambda r: r.name)
-@pytest.mark.parametrize("wanted", [0.02, 0.15])
+@pytest.mark.parametrize("wanted", [pytest.param(0.02, marks=pytest.mark.slow), 0.15])
 def test_the_flip_rate_of_an_unadjusted_sampler_becomes_the_wanted_one(recipe, wanted):
     trace = sampled(recipe, Adapt(flip_rate=wanted))
     assert mean(trace, "num_flips") / 40 == pytest.approx(wanted, rel=0.1)

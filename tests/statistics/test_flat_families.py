@@ -113,6 +113,9 @@ BROKEN = {
 }
 
 
+QUICKLY_TRIED = ("copies not tied", "weight of the center forgotten", "real center about the first copy")
+
+
 # ---- gates ---------------------------------------------------------------------------------------------
 
 
@@ -197,7 +200,13 @@ def test_ensemble_started_at_its_joint_law_keeps_it(kind):
     assert p_value(CORRECT[kind], kind) > FALSE_ALARM
 
 
-@pytest.mark.parametrize(("made", "kind"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(
+    ("made", "kind"),
+    [
+        pytest.param(*broken, id=name, marks=[] if name in QUICKLY_TRIED else [pytest.mark.slow])
+        for name, broken in BROKEN.items()
+    ],
+)
 def test_gate_rejects_an_ensemble_with_one_slip(made, kind):
     assert p_value(made, kind) < FALSE_ALARM
 

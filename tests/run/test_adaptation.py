@@ -48,8 +48,8 @@ def test_the_flip_rate_of_an_unadjusted_sampler_becomes_the_wanted_one(recipe, w
     [
         (steppe.robust_ensemble(3, 0.5), 1.5),
         (steppe.edmala_glu(), 3.0),
-        (steppe.edmala(), 10.0),
-        (steppe.edula(), 4.0),
+        pytest.param(steppe.edmala(), 10.0, marks=pytest.mark.slow),
+        pytest.param(steppe.edula(), 4.0, marks=pytest.mark.slow),
     ],
     ids=lambda value: getattr(value, "name", str(value)),
 )

@@ -87,6 +87,7 @@ def test_a_tie_is_an_error():
     assert target.training_errors(jnp.asarray([1.0, 1.0])) == 0
 
 
+@pytest.mark.slow
 def test_annealing_finds_a_committee_without_errors():
     given = targets.random_labels(0, 45, 0.8)
     target = targets.committee(given.patterns, given.labels, 3)

@@ -46,6 +46,7 @@ def entropy_of(rows):
     return -float((counts / len(rows) * np.log(counts / len(rows))).sum())
 
 
+@pytest.mark.slow
 def test_the_gap_has_the_gradient_of_the_likelihood_when_samples_follow_the_law():
     # All 64 states, weighted by their probabilities, stand for infinitely many samples.
     rng = np.random.default_rng(1)

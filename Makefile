@@ -43,13 +43,15 @@ $(STAMP): requirements.lock pyproject.toml
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
+EXTRAS := all
+
 # Pins are kept where they still fit; `make lock LOCK_FLAGS=--upgrade` moves all of them.
 lock: ## Resolve the dependencies again and rewrite requirements.lock
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && set -e; \
 	"$(PYTHON)" -m venv "$$scratch/venv"; \
 	"$$scratch/venv/bin/python" -m pip --disable-pip-version-check -qq install uv; \
 	if [ -f requirements.lock ]; then cp requirements.lock "$$scratch/lock.txt"; fi; \
-	"$$scratch/venv/bin/uv" pip compile pyproject.toml --quiet --all-extras --group dev --group build \
+	"$$scratch/venv/bin/uv" pip compile pyproject.toml --quiet $(EXTRAS:%=--extra %) --group dev --group docs --group build \
 	  --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links $(LOCK_FLAGS) \
 	  --output-file "$$scratch/lock.txt" >/dev/null; \

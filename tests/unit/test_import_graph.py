@@ -32,13 +32,15 @@ LAYERS = [
     "targets",
     "datasets",
     "trace",
-    "tune",
+    "results",
     "run",
     "diagnostics",
     "theory",
     "training",
     "routes",
     "modes",
+    "tune",
+    "compare",
     "interop",
     "experiments",
     "report",
@@ -52,7 +54,16 @@ LAYERS = [
 MAY_REACH_UP_WHEN_CALLED = {"steppe.run.result", "steppe.kernel.compose", "steppe.modes.result"}
 
 # Slow to import, or not always installed.
-ONLY_WHERE_NEEDED = {"matplotlib", "arviz", "arviz_base", "arviz_stats", "blackjax", "scipy", "sklearn"}
+ONLY_WHERE_NEEDED = {
+    "matplotlib",
+    "arviz",
+    "arviz_base",
+    "arviz_stats",
+    "blackjax",
+    "scipy",
+    "sklearn",
+    "pydantic",
+}
 
 MAX_IMPORT_SECONDS = 1.0
 

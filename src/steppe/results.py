@@ -1,0 +1,174 @@
+"""What an experiment, a comparison or a run hands to the report: verdicts, tables, numbers for figures.
+
+A `Results` is one `results.json`. It holds numbers and sentences, never layout: `steppe.report` draws the
+figures it names and lays out the page. Its schema is versioned, and a file of a newer schema is refused with
+a sentence. Needs pydantic, so `import steppe` does not load it.
+"""
+
+import base64
+import os
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from steppe.errors import RunError
+
+SCHEMA_VERSION = 1
+FILE_NAME = "results.json"
+
+Outcome = Literal["holds", "does not hold", "not distinguishable"]
+Key = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
+
+
+class _Part(BaseModel):
+    # A file may come from anywhere: unknown fields and infinite numbers are damage, not data.
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class Estimate(_Part):
+    """A number with its interval; `low` and `high` are `None` if it is exact or its error is unknown."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+Cell = Estimate | bool | int | float | str | None
+
+
+class Verdict(_Part):
+    """A claim judged: what was claimed, what came out, and the interval that says so."""
+
+    claim: str
+    outcome: Outcome
+    sentence: str
+    estimate: Estimate | None = None
+
+
+class Column(_Part):
+    """A column of a table: the key of its cells, its heading, and how to read it."""
+
+    key: Key
+    label: str
+    unit: str = ""
+    better: Literal["higher", "lower"] | None = None
+    digits: int = 3
+
+
+class Table(_Part):
+    """Rows of cells under columns; the rows numbered in `reference_rows` are what others are read against."""
+
+    key: Key
+    title: str
+    columns: list[Column]
+    rows: list[dict[str, Cell]]
+    reference_rows: list[int] = []
+    notes: list[str] = []
+
+
+class Figure(_Part):
+    """A figure the report draws: which, what it shows, and what a reader who cannot see it is told."""
+
+    key: Key
+    title: str
+    caption: str
+    alternative: str
+
+
+class Array(_Part):
+    """Numbers for a figure: exact bytes of a small array, so that states and curves survive the file."""
+
+    shape: list[int]
+    dtype: Literal["uint8", "float32", "float64", "int64"]
+    data: str
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> Self:
+        """Pack an array of one of the four types."""
+        little = np.ascontiguousarray(values).astype(values.dtype.newbyteorder("<"))
+        return cls.model_validate(
+            {
+                "shape": list(values.shape),
+                "dtype": values.dtype.name,
+                "data": base64.b64encode(little.tobytes()).decode("ascii"),
+            }
+        )
+
+    def numpy(self) -> np.ndarray:
+        """Unpack; raises `RunError` when the bytes do not fit the shape."""
+        raw = base64.b64decode(self.data, validate=True)
+        kind = np.dtype(self.dtype).newbyteorder("<")
+        if min(self.shape, default=1) < 0 or len(raw) != kind.itemsize * int(np.prod(self.shape)):
+            raise RunError(
+                f"An array of shape {self.shape} and type {self.dtype} cannot have {len(raw)} bytes."
+            )
+        return np.frombuffer(raw, kind).reshape(self.shape).astype(self.dtype)
+
+
+class Provenance(_Part):
+    """Where the numbers come from."""
+
+    command: str
+    versions: dict[str, str]
+    device: str
+    seeds: list[int]
+    data: dict[str, str] = {}
+    started: str = ""
+    seconds: float = 0.0
+    model_evaluations: int | None = None
+
+
+class Results(_Part):
+    """Everything a page shows about one experiment."""
+
+    schema_version: Literal[1] = SCHEMA_VERSION
+    name: Key
+    title: str
+    question: str
+    protocol: Literal["published", "sound"] | None = None
+    scale: Literal["quick", "full"] | None = None
+    verdicts: list[Verdict] = []
+    tables: list[Table] = []
+    figures: list[Figure] = []
+    arrays: dict[str, Array] = {}
+    settings: dict[str, Cell] = {}
+    notes: list[str] = []
+    provenance: Provenance
+
+    def table(self, key: str) -> Table:
+        """The table of that key."""
+        for table in self.tables:
+            if table.key == key:
+                return table
+        raise RunError(f"The results of {self.name} have no table {key!r}.")
+
+    def save(self, directory: Path) -> Path:
+        """Write `results.json` so that a reader never sees half of it."""
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / FILE_NAME
+        draft = path.with_name(f".{FILE_NAME}.{os.getpid()}")
+        draft.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        draft.replace(path)
+        return path
+
+
+def read_results(path: Path) -> Results:
+    """Read a `results.json`, or the one in a directory."""
+    path = path / FILE_NAME if path.is_dir() else path
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"Cannot read {path}: {error}.") from error
+    try:
+        return Results.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        if where == "schema_version":
+            raise RunError(
+                f"{path} has schema {first['input']!r}; this steppe reads schema {SCHEMA_VERSION}. "
+                "Use the version of steppe that wrote it, or a newer one."
+            ) from error
+        raise RunError(f"{path} is not a results file of steppe: {where}: {first['msg']}.") from error

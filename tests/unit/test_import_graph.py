@@ -62,7 +62,11 @@ ONLY_WHERE_NEEDED = {
     "blackjax",
     "scipy",
     "sklearn",
-    "pydantic",
+    "networkx",
+    "dimod",
+    "numpyro",
+    "pymc",
+    "torch",
 }
 
 MAX_IMPORT_SECONDS = 1.0

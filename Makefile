@@ -12,10 +12,10 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all check lock clean
+.PHONY: help demo test test-all bench bench-quick check lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
 demo: $(STAMP) ## Show what steppe does
 	@$(RUN) -m steppe.demo
@@ -25,6 +25,12 @@ test: $(STAMP) ## Run the fast tests
 
 test-all: $(STAMP) ## Run every test, the slow ones too, on fully optimised programs
 	@STEPPE_TEST_OPTIMISED=1 $(RUN) -m pytest
+
+bench: $(STAMP) ## Time every sampler beside the floor of the machine
+	@cd benchmarks && ../$(RUN) -m speed
+
+bench-quick: $(STAMP) ## The main cells of `make bench`
+	@cd benchmarks && ../$(RUN) -m speed --quick
 
 check: $(STAMP) ## Lint, check the formatting, check the types
 	@$(RUN) -m ruff check .

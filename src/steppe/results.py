@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from steppe.errors import RunError
+from steppe.errors import RunError, StorageError
 
 SCHEMA_VERSION = 1
 FILE_NAME = "results.json"
@@ -54,7 +54,7 @@ class Column(_Part):
     label: str
     unit: str = ""
     better: Literal["higher", "lower"] | None = None
-    digits: int = 3
+    digits: Annotated[int, Field(ge=0, le=12)] = 3
 
 
 class Table(_Part):
@@ -146,11 +146,14 @@ class Results(_Part):
 
     def save(self, directory: Path) -> Path:
         """Write `results.json` so that a reader never sees half of it."""
-        directory.mkdir(parents=True, exist_ok=True)
         path = directory / FILE_NAME
         draft = path.with_name(f".{FILE_NAME}.{os.getpid()}")
-        draft.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
-        draft.replace(path)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            draft.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
+            draft.replace(path)
+        except OSError as error:
+            raise StorageError(f"Could not write {path}: {error.strerror or error}.") from error
         return path
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 RATE_TOLERANCE = 1e-10
 CENTER_TOLERANCE = 1e-12
-NUM_STEPS = 100  # on each of two steepnesses
+NUM_STEPS = 140  # on each of two steepnesses
 MIN_MOVES = 20  # a chain that stands still would agree with anything
 
 STEP = {"step_size": 1.5}

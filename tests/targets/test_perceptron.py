@@ -90,7 +90,7 @@ def test_annealing_solves_random_labels_in_one_program():
             target = targets.perceptron(
                 problem.patterns, problem.labels, "logistic", inverse_temperature=beta
             )
-            sampler = steppe.dmala(0.3).build(target, audit=False)
+            sampler = steppe.dmala(0.1).build(target, audit=False)
             return sampler.step(key, sampler.init(position))[0].position, None
 
         start = jax.random.bernoulli(key, 0.5, (101,)).astype(jnp.float32)
@@ -99,7 +99,7 @@ def test_annealing_solves_random_labels_in_one_program():
 
     ends = jax.vmap(anneal)(jax.random.split(jax.random.key(0), 8))
     target = targets.perceptron(problem.patterns, problem.labels)
-    assert int(target.training_errors(ends).min()) == 0
+    assert int(target.training_errors(ends).max()) == 0
     assert len(traces) == 1
 
 

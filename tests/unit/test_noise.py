@@ -8,6 +8,7 @@ from scipy import stats
 
 from contract.cases import quick_jit
 from steppe.kernel import noise
+from steppe.kernel.noise import SHARED
 
 FALSE_ALARM = 1e-6
 NUM_DRAWS = 2**18
@@ -17,11 +18,13 @@ NUM_DRAWS = 2**18
 def feed(monkeypatch):
     """Make the next random words these, whatever the key and shape."""
 
-    def feed_words(*words):
-        def bits(key, shape, dtype):
-            return jnp.asarray(words, dtype).reshape(shape)
+    def feed_words(word, shared):
+        def word_pairs(key, places):
+            chosen = shared if places.ndim == 0 and int(places) == SHARED else word
+            words = jnp.full(places.shape, np.uint32(chosen))
+            return words, words
 
-        monkeypatch.setattr(jax.random, "bits", bits)
+        monkeypatch.setattr(noise, "word_pairs", word_pairs)
 
     return feed_words
 
@@ -47,16 +50,16 @@ def test_smallest_uniform_is_two_to_the_minus_65(feed):
 
 
 def test_smallest_uniform_is_two_to_the_minus_65_in_double_precision(feed, float64):
-    feed(0)
+    feed(0, 0)
     assert float(noise.uniform(jax.random.key(0), ())) == 2.0**-65
 
 
-def flip_threshold(feed, logit: float, *leading: int, bits: int) -> int:
-    """Smallest last word at which a site with this logit no longer flips, by bisection."""
-    low, high = 0, 2**bits
+def flip_threshold(feed, logit: float) -> int:
+    """Smallest shared word at which a site whose own word is 0 no longer flips, by bisection."""
+    low, high = 0, 2**32
     while low < high:
         middle = (low + high) // 2
-        feed(*leading, middle)
+        feed(0, middle)
         does_flip = bool(noise.flips(jax.random.key(0), jnp.full((1,), logit))[0])
         low, high = (middle + 1, high) if does_flip else (low, middle)
     return low
@@ -66,12 +69,12 @@ def test_flip_of_logit_minus_25_has_its_probability_in_single_precision(feed):
     # The site's own word must be 0, a chance of 2⁻³², and the shared word below the threshold.
     feed(1, 0)
     assert not noise.flips(jax.random.key(0), jnp.full((1,), -25.0))[0]
-    probability = 2.0**-64 * flip_threshold(feed, -25.0, 0, bits=32)
+    probability = 2.0**-64 * flip_threshold(feed, -25.0)
     assert probability == pytest.approx(np.exp(-25) / (1 + np.exp(-25)), rel=1e-6)
 
 
 def test_flip_of_logit_minus_25_has_its_probability_in_double_precision(feed, float64):
-    probability = 2.0**-64 * flip_threshold(feed, -25.0, bits=63)
+    probability = 2.0**-64 * flip_threshold(feed, -25.0)
     assert probability == pytest.approx(np.exp(-25) / (1 + np.exp(-25)), rel=1e-8)
 
 
@@ -142,16 +145,50 @@ def test_categorical_has_the_probabilities_of_its_weights():
 # ---- Streams ----------------------------------------------------------------------------------------
 
 
-def test_roles_of_a_step_have_their_own_streams():
+@pytest.mark.parametrize("key_type", ["threefry2x32", "rbg"])
+def test_uniforms_and_normals_of_one_key_are_independent(key_type):
+    # Correlation of 2¹⁸ pairs: one standard deviation is 2⁻⁹; false alarm 10⁻⁶ each, found from 2 % up.
+    draw = quick_jit(lambda key: (noise.uniform(key, (NUM_DRAWS,)), noise.normal(key, (NUM_DRAWS,))))
+    uniforms, normals = map(np.asarray, draw(jax.random.key(4, impl=key_type)))
+    limit = stats.norm.isf(FALSE_ALARM / 2) / np.sqrt(NUM_DRAWS)
+    for first, second in ((uniforms, normals), (abs(uniforms - 0.5), abs(normals)), (uniforms, normals**2)):
+        assert abs(np.corrcoef(first, second)[0, 1]) < limit
+        assert abs(np.corrcoef(first[1:], second[:-1])[0, 1]) < limit
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_normals_fill_the_bins_of_the_normal_law(precision):
+    with jax.enable_x64(precision == "float64"):
+        normals = np.asarray(quick_jit(lambda key: noise.normal(key, (NUM_DRAWS,)))(jax.random.key(5)))
+    assert normals.dtype == precision
+    edges = np.concatenate([[-np.inf], np.linspace(-3.5, 3.5, 29), [np.inf]])
+    assert_frequencies(np.histogram(normals, bins=edges)[0], np.diff(stats.norm.cdf(edges)))
+
+
+@pytest.mark.parametrize(("word", "limit"), [(2**31, -5.5), (2**31 - 1, 5.5)])
+def test_normals_of_extreme_words_are_finite(feed, word, limit):
+    feed(word, ALL_ONES)
+    assert 5 < float(noise.normal(jax.random.key(0), (1,))[0]) / np.sign(limit) < 5.5
+
+
+def test_roles_of_a_step_draw_different_uniforms():
     keys = noise.Keys.of_step(jax.random.key(0))
-    words = {tuple(np.asarray(jax.random.key_data(key)).tolist()) for key in keys}
-    assert len(words) == 3
+    assert noise.uniform(keys.position, ()) != noise.uniform(keys.accept, ())
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_first_replica_has_the_streams_of_a_plain_step(replicas):
+def test_first_replica_has_the_keys_of_a_plain_step_and_no_two_share_one(replicas):
     plain = noise.Keys.of_step(jax.random.key(0))
     many = noise.Keys.of_step(jax.random.key(0), replicas)
     assert many.position.shape == many.accept.shape == (replicas,)
     for ours, theirs in zip(plain, (many.center, many.position[0], many.accept[0]), strict=True):
         np.testing.assert_array_equal(jax.random.key_data(ours), jax.random.key_data(theirs))
+    words = np.concatenate([jax.random.key_data(many.position), jax.random.key_data(many.accept)])
+    assert len({tuple(pair) for pair in words.tolist()}) == 2 * replicas
+
+
+def test_keys_that_a_piece_splits_off_are_none_of_the_roles():
+    keys = noise.Keys.of_step(jax.random.key(0), 3)
+    children = jax.random.key_data(jax.random.split(keys.position[0], 64)).tolist()
+    roles = jax.random.key_data(jnp.concatenate([keys.position, keys.accept])).tolist()
+    assert not {tuple(child) for child in children} & {tuple(role) for role in roles}

@@ -14,6 +14,7 @@ from steppe.domain import Domain
 from steppe.kernel.coupling import Coupling
 from steppe.kernel.state import State
 from steppe.kernel.tilt import NoTilt, Tilt
+from steppe.numerics import total
 from steppe.pytree import piece
 from steppe.target import Target
 
@@ -61,4 +62,4 @@ def difference_of_sums(first: Any, second: Any) -> Array:
     for a, b in zip(first, second, strict=True):
         shape = jnp.shape(a)
         by_shape[shape] = by_shape[shape] + (a - b) if shape in by_shape else a - b
-    return jnp.stack([jnp.sum(terms) for terms in by_shape.values()]).sum()
+    return jnp.asarray(sum(total(terms.reshape(-1)) for terms in by_shape.values()))

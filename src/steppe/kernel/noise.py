@@ -1,22 +1,39 @@
-"""Random numbers fine enough to enter a Metropolis ratio.
+"""Random numbers fine enough to enter a Metropolis ratio, and cheap enough not to be noticed.
 
 The stock float32 uniforms of JAX are multiples of 2⁻²³, so an event of probability 10⁻⁹ decided by
 `u < p` happens every 2²³ trials: the sampled law differs from the `q` in the acceptance ratio, and
-detailed balance is lost in steep landscapes. Here a uniform has 64 random bits. In float32 the low 32
-of them are *one word shared by all sites of a draw*: each site on its own is uniform to 2⁻⁶⁴, and two
-sites depend on each other only in events of probability 2⁻⁶⁴. That costs one word per draw instead of
-one per site. Values are fine near 0 and may round up to 1; callers put the rare event near 0.
+detailed balance is lost in steep landscapes. Here a uniform has 64 random bits, of which the low 32 are
+*one word shared by all sites of a draw*: each site on its own is uniform to 2⁻⁶⁴, and two sites depend on
+each other only in events of probability 2⁻⁶⁴. That costs one word per draw instead of one per site. Values
+are fine near 0 and may round up to 1; callers put the rare event near 0.
+
+Random words come in pairs. Uniforms use the first word of a pair and normals the second, so one key serves
+one draw of uniforms and one draw of normals, at the price of either.
 """
 
+import math
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+
+from steppe.kernel.threefry import unrolled, word_pairs
+from steppe.numerics import normal_quantile
+
+# The place of the shared words, beyond any site.
+SHARED = 2**32 - 1
+# Keys of roles are folded with numbers that no piece reaches when it splits its own key.
+ROLES = 2**31
 
 
 class Keys(NamedTuple):
-    """Independent streams of one step, one per role, so that adding a piece never shifts another's."""
+    """Keys of one step, one per role, so that adding a piece never shifts another's numbers.
+
+    `center` is for normals and may share its words with the uniforms of `position`.
+    """
 
     center: Array
     position: Array
@@ -24,29 +41,23 @@ class Keys(NamedTuple):
 
     @classmethod
     def of_step(cls, key: Array, replicas: int | None = None) -> "Keys":
-        """Split the key of a step into the streams of its roles.
+        """Derive the keys of the roles from the key of a step.
 
-        With replicas, `position` and `accept` have one key each per replica. Keys of a split do not depend
-        on how many are split off, so one replica has the streams of a plain step.
+        With replicas, `position` and `accept` have one key each per replica, and the first replica has the
+        keys of a plain step.
         """
-        center, *others = jax.random.split(key, 3 if replicas is None else 1 + 2 * replicas)
+        key = unrolled(key)
         if replicas is None:
-            return cls(center, *others)
-        return cls(center, jnp.stack(others[0::2]), jnp.stack(others[1::2]))
+            return cls(key, key, jax.random.fold_in(key, ROLES))
+        numbers = ROLES + np.arange(2 * replicas - 1, dtype=np.uint32)
+        others = jax.vmap(partial(jax.random.fold_in, key))(numbers)
+        return cls(key, jnp.concatenate([key[None], others[1::2]]), others[0::2])
 
 
 def uniform(key: Array, shape: tuple[int, ...]) -> Array:
     """Uniforms in (0, 1] that resolve 2⁻⁶⁴ near 0, in the default float type."""
-    dtype = jnp.result_type(float)
-    if dtype == jnp.float64:
-        words = jax.random.bits(key, shape, jnp.uint64)
-        return (words.astype(dtype) + 0.5) * 2.0**-64
-    size = 1
-    for length in shape:
-        size *= length
-    words = jax.random.bits(key, (size + 1,), jnp.uint32).astype(dtype)
-    shared = (words[size] + 0.5) * 2.0**-32
-    return ((words[:size] + shared) * 2.0**-32).reshape(shape)
+    (words, _), (shared, _) = _words(key, shape)
+    return _with_shared_bits(words, shared) * 2.0**-32
 
 
 def log_uniform(key: Array) -> Array:
@@ -79,4 +90,19 @@ def categorical(key: Array, log_weights: Array) -> Array:
 
 def normal(key: Array, shape: tuple[int, ...]) -> Array:
     """Standard normals; in float32 they stop at 5.4 standard deviations (probability 10⁻⁷)."""
-    return jax.random.normal(key, shape, jnp.result_type(float))
+    (_, words), (_, shared) = _words(key, shape)
+    centred = _with_shared_bits(jax.lax.bitcast_convert_type(words, jnp.int32), shared) * 2.0**-31
+    limit = 1 - jnp.finfo(centred.dtype).epsneg
+    return normal_quantile(jnp.clip(centred, -limit, limit))
+
+
+def _with_shared_bits(words: Array, shared: Array) -> Array:
+    dtype = jnp.result_type(float)
+    return words.astype(dtype) + (shared.astype(dtype) + 0.5) * 2.0**-32
+
+
+def _words(key: Array, shape: tuple[int, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Pairs of words, one per element, and the pair that all of them share."""
+    key = unrolled(key)
+    places = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
+    return word_pairs(key, places), word_pairs(key, jnp.uint32(SHARED))

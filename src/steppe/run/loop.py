@@ -20,6 +20,7 @@ from jax.sharding import Mesh, PartitionSpec
 from steppe.domain import Domain
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.state import Info, State
+from steppe.kernel.threefry import unrolled
 from steppe.run.adapt import Adapt
 from steppe.run.observers import Observers
 from steppe.run.tuning import Tuning, center_distance, observe, pooled, tuned
@@ -150,7 +151,7 @@ def _advance_together(
 
 
 def _chain_keys(schedule: Schedule, root: Array, chains: Array) -> Array:
-    key = jax.random.wrap_key_data(root, impl=schedule.key_type)
+    key = unrolled(jax.random.wrap_key_data(root, impl=schedule.key_type))
     return jax.vmap(partial(jax.random.fold_in, key))(chains)
 
 

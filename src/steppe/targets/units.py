@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from steppe.domain import Ordinal
-from steppe.numerics import softplus
+from steppe.numerics import log1p_of_fraction, softplus, total
 from steppe.pytree import piece, static
 
 
@@ -33,7 +33,7 @@ class Softplus:
         """The value and `sigmoid(z)`, from one exponential."""
         small = jnp.exp(-jnp.abs(inputs))
         slope = jnp.where(inputs >= 0, 1, small) / (1 + small)
-        return jnp.maximum(inputs, 0) + jnp.log1p(small), slope
+        return jnp.maximum(inputs, 0) + log1p_of_fraction(small), slope
 
 
 @piece
@@ -68,7 +68,8 @@ class LinearUnits:
     def inputs(self, position: Array) -> Array:
         """`Wx + c` of one position or a stack of them."""
         # Accelerators may round products to a few bits by default; a Metropolis ratio needs them all.
-        return jnp.matmul(position, self.columns, precision="highest") + self.bias
+        # One matrix serves both products, so that it can stay in the cache.
+        return jnp.matmul(position, self.weights.T, precision="highest") + self.bias
 
     def log_density(self, position: Array) -> Array:
         """`U` at a position."""
@@ -81,7 +82,7 @@ class LinearUnits:
 
     def total(self, values: Array, position: Array) -> Array:
         """`U` from the values of the units."""
-        return jnp.sum(values, axis=-1) + jnp.sum(position * self.linear, axis=-1)
+        return total(values) + jnp.matmul(position, self.linear, precision="highest")
 
     def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
         """`U` and its gradient for a stack of positions: two matrix products."""

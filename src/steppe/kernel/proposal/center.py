@@ -30,7 +30,7 @@ class Gaussian(NamedTuple):
     def terms(self, value: Array) -> list[Array]:
         """Log-density of a center, one term per coordinate."""
         norm = 0.5 * jnp.log(2 * jnp.pi * self.variance)
-        return [self._existing(-0.5 * (value - self.mean) ** 2 / self.variance - norm)]
+        return [self._existing((value - self.mean) ** 2 * (-0.5 / self.variance) - norm)]
 
     def _existing(self, array: Array) -> Array:
         # Padded columns of a ragged one-hot domain hold no variable: no noise, no density.
@@ -73,8 +73,8 @@ class CenterLangevin(CenterMove):
     def distribution(self, landscape: Landscape, state: State) -> Gaussian:
         """Gaussian step along the pull of the position."""
         coupling = landscape.coupling
-        pull = (coupling.anchor(state.position) - state.center) / coupling.center_variance
-        mean = state.center + 0.5 * self.center_step_size * pull
+        rate = 0.5 * self.center_step_size / coupling.center_variance
+        mean = state.center + rate * (coupling.anchor(state.position) - state.center)
         return Gaussian(landscape.domain, mean, self.center_step_size)
 
 

@@ -1,0 +1,50 @@
+"""Fast elementary functions agree with double precision to the last bit or two."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special
+
+from steppe.numerics import log1p_of_fraction, normal_quantile, softplus, total
+
+EPSILON = np.finfo(np.float32).eps
+
+
+def test_logarithm_of_one_plus_a_fraction_is_right_to_a_few_bits():
+    fractions = np.concatenate([np.logspace(-37, -3, 2000), np.linspace(0.001, 1, 20_000)]).astype(np.float32)
+    exact = np.log1p(fractions.astype(float))
+    np.testing.assert_allclose(log1p_of_fraction(fractions), exact, rtol=3 * EPSILON)
+    assert log1p_of_fraction(jnp.float32(0)) == 0
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_softplus_and_its_slope_are_right_far_out(precision):
+    x = np.concatenate([np.linspace(-300, 300, 1201), [-1e-3, 1e-3]])
+    with jax.enable_x64(precision == "float64"):
+        values = np.asarray(softplus(jnp.asarray(x, precision)))
+        slopes = np.asarray(jax.vmap(jax.grad(softplus))(jnp.asarray(x[x != 0], precision)))
+    rtol = 8 * np.finfo(precision).eps
+    tiny = 1e-37 if precision == "float32" else 1e-300
+    np.testing.assert_allclose(values, np.logaddexp(0, x), rtol=rtol, atol=tiny)
+    np.testing.assert_allclose(slopes, special.expit(x[x != 0]), rtol=rtol, atol=tiny)
+
+
+def test_normal_quantiles_are_right_to_a_few_bits():
+    x = np.concatenate([np.linspace(-0.999, 0.999, 20_001), 1 - np.logspace(-7, -3, 500)]).astype(np.float32)
+    x = x[np.abs(x) < 1]
+    exact = np.sqrt(2) * special.erfinv(x.astype(float))
+    # The quantile is steep near one; the error allowed is that of x itself, and a few bits of the result.
+    steepness = np.sqrt(np.pi / 2) * np.exp(exact**2 / 2)
+    allowed = EPSILON * (8 * np.abs(exact) + steepness * (1 - np.abs(x)))
+    assert np.all(np.abs(np.asarray(normal_quantile(x)) - exact) <= allowed)
+
+
+def test_normal_quantiles_are_those_of_jax_in_double_precision(float64):
+    x = jnp.linspace(-0.999999, 0.999999, 101)
+    np.testing.assert_allclose(normal_quantile(x), np.sqrt(2) * special.erfinv(np.asarray(x)), rtol=1e-12)
+
+
+def test_total_is_the_sum_over_the_last_axis():
+    terms = np.random.default_rng(0).standard_normal((5, 1001)).astype(np.float32)
+    np.testing.assert_allclose(total(terms), terms.astype(float).sum(axis=-1), atol=1e-4)

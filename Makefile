@@ -8,11 +8,12 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+BROWSER := $(VENV)/.browser
 PIP := $(RUN) -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all bench bench-quick check lock clean
+.PHONY: help demo test test-all bench bench-quick browser check lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -20,10 +21,10 @@ help: ## List the targets
 demo: $(STAMP) ## Show what steppe does
 	@$(RUN) -m steppe.demo
 
-test: $(STAMP) ## Run the fast tests
+test: $(STAMP) $(BROWSER) ## Run the fast tests
 	@$(RUN) -m pytest -m "not slow"
 
-test-all: $(STAMP) ## Run every test, the slow ones too, on fully optimised programs
+test-all: $(STAMP) $(BROWSER) ## Run every test, the slow ones too, on fully optimised programs
 	@STEPPE_TEST_OPTIMISED=1 $(RUN) -m pytest
 
 bench: $(STAMP) ## Time every sampler beside the floor of the machine
@@ -31,6 +32,14 @@ bench: $(STAMP) ## Time every sampler beside the floor of the machine
 
 bench-quick: $(STAMP) ## The main cells of `make bench`
 	@cd benchmarks && ../$(RUN) -m speed --quick
+
+browser: ## Install Chromium for the tests of the page, where apt-get and root allow it
+	@tests/browser/install
+
+# Tried once for each environment: a machine that cannot have a browser is not asked again.
+$(BROWSER): $(STAMP)
+	@tests/browser/install
+	@touch $@
 
 check: $(STAMP) ## Lint, check the formatting, check the types
 	@$(RUN) -m ruff check .

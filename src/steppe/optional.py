@@ -5,7 +5,7 @@ from types import ModuleType
 
 from steppe.errors import MissingPackageError
 
-EXTRAS = ("data", "networks", "plots")
+EXTRAS = ("data", "networks", "plots", "report")
 
 
 def needed(package: str, extra: str, purpose: str) -> ModuleType:

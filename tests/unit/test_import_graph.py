@@ -67,6 +67,7 @@ ONLY_WHERE_NEEDED = {
     "numpyro",
     "pymc",
     "torch",
+    "jinja2",
 }
 
 MAX_IMPORT_SECONDS = 1.0

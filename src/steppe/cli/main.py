@@ -1,4 +1,4 @@
-"""`steppe`: run, resume, merge, verify, diagnose, modes, samplers, targets, completion, version.
+"""`steppe`: run, resume, watch, merge, verify, diagnose, report, modes, and lists of what there is.
 
 Exit codes: 0 done; 1 a diagnosis or verification found something; 2 the request is wrong; 3 storage failed,
 or another process of a distributed run stopped; 130 and 143 interrupted, with everything committed.
@@ -17,8 +17,10 @@ from rich.markup import escape
 
 from steppe.cli.modes import modes
 from steppe.cli.output import AsJson, fail, print_json, print_list, show
+from steppe.cli.report import report
 from steppe.cli.resolve import built_in_targets, is_own_code, make_adapt, make_recipe, make_target
 from steppe.cli.runfile import RunFile, checked, read_run_file
+from steppe.cli.watch import watch
 from steppe.cli.where import Where, placed
 from steppe.errors import PeerError, RunError, SteppeError, StorageError
 from steppe.report.summary import printable
@@ -36,6 +38,8 @@ Flag = Annotated[bool, Parameter(negative="")]
 Shell = Literal["bash", "zsh", "fish"]
 
 app.command(modes)
+app.command(report)
+app.command(watch)
 
 
 def _whole(_: type, tokens: Sequence[Token]) -> int:

@@ -1,0 +1,164 @@
+"""`steppe watch`: a run that another process is making, seen from the terminal."""
+
+import math
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from cyclopts import Parameter
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from steppe.diagnostics.sites import MIN_DRAWS, judge_sites
+from steppe.errors import RunError, StorageError
+from steppe.report.summary import printable
+from steppe.run.glance import Glance, glance
+from steppe.run.result import domain_from
+from steppe.trace import Trace
+
+MAX_CHAINS_SHOWN = 12
+SPARKS = "▁▂▃▄▅▆▇█"
+SPARK_WIDTH = 40
+SHORTEST_WAIT = 0.1
+# Judging sites looks at every kept bit; of a longer window only the newest draws are judged.
+MAX_LEVELS_JUDGED = 20_000_000
+
+
+def watch(
+    directory: Path, *, every: float = 2.0, once: Annotated[bool, Parameter(negative="")] = False
+) -> None:
+    """Show how a run goes on while another process makes it; ends with the run, or on Ctrl-C.
+
+    Example: `steppe watch runs/a`
+
+    Parameters
+    ----------
+    directory
+        Run directory; it is read only, and the process that writes it does not notice.
+    every
+        Seconds between looks.
+    once
+        Look once and leave.
+    """
+    if not (math.isfinite(every) and every >= SHORTEST_WAIT):
+        raise RunError(f"`--every` must be at least {SHORTEST_WAIT:g} seconds; got {every:g}.")
+    seen = glance(directory)
+    console = Console()
+    if once or seen.is_complete:
+        console.print(view(seen))
+        return
+    with Live(view(seen), console=console, auto_refresh=False) as live:
+        while not seen.is_complete:
+            time.sleep(every)
+            seen = _next(directory, seen)
+            live.update(view(seen), refresh=True)
+
+
+def _next(directory: Path, before: Glance) -> Glance:
+    """The next look; while files change under it, a look may fail and the one before stands."""
+    try:
+        return glance(directory)
+    except (StorageError, OSError):
+        if not directory.is_dir():
+            raise
+        return before
+
+
+def view(seen: Glance) -> RenderableType:
+    """What is shown of a look."""
+    config = seen.config
+    title = Text(printable(f"{config['recipe']} on {config['domain']}"), style="bold")
+    title.append(f"   {config['num_chains']} chains", style="not bold dim")
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="cyan", no_wrap=True)
+    facts.add_column()
+    facts.add_row("", ProgressBar(total=max(seen.num_rows_planned, 1), completed=seen.num_rows, width=50))
+    for label, value in _facts(seen):
+        facts.add_row(label, value)
+    parts: list[RenderableType] = [title, facts]
+    if seen.recent and _rows(seen):
+        parts.append(_chains(seen))
+    return Group(*parts)
+
+
+def _facts(seen: Glance) -> Iterator[tuple[str, str | Text]]:
+    thinning = seen.config["thinning"]
+    phase = "warm-up" if seen.num_rows < seen.num_warmup_rows else "draws"
+    done, planned = seen.num_rows * thinning, seen.num_rows_planned * thinning
+    yield "committed", f"{done:,} of {planned:,} steps per chain ({phase})"
+    if not seen.num_rows:
+        yield "state", "nothing is committed yet"
+        return
+    yield "speed", f"{seen.recent_speed * thinning * seen.config['num_chains']:,.0f} steps/s, all chains"
+    if seen.is_complete:
+        yield "state", Text("complete", style="green")
+    else:
+        yield "time left", _time_left(seen)
+        yield "last commit", f"{seen.seconds_since_commit:.0f} s ago"
+    if _rows(seen):
+        yield "acceptance", f"{_recent(seen, 'acceptance_rate').mean():.3f}"
+        yield from _sites(seen)
+
+
+def _time_left(seen: Glance) -> str:
+    if seen.recent_speed <= 0:
+        return "unknown"
+    seconds = (seen.num_rows_planned - seen.num_rows) / seen.recent_speed
+    return str(timedelta(seconds=round(seconds))) if seconds < 1e9 else "more than 30 years"
+
+
+def _sites(seen: Glance) -> Iterator[tuple[str, str | Text]]:
+    if "levels" not in seen.recent:
+        return
+    domain = domain_from(seen.config)
+    num_warmup = max(0, seen.num_warmup_rows - seen.first_recent_row)
+    per_row = seen.recent["levels"].shape[0] * domain.num_sites
+    first = max(num_warmup, _rows(seen) - MAX_LEVELS_JUDGED // max(per_row, 1))
+    levels = Trace(seen.recent, first, domain).levels()
+    if levels.shape[1] < MIN_DRAWS:
+        return
+    verdicts = judge_sites(levels)
+    stuck, constant = verdicts.count("stuck"), verdicts.count("constant")
+    text = Text(f"{stuck} stuck", style="bold red" if stuck else "green")
+    yield "sites", text.append(f", {constant} constant, of {domain.num_sites}", style="default not bold")
+
+
+def _chains(seen: Glance) -> Table:
+    table = Table("chain", "newest U", "mean U", "acceptance", "U over the newest rows", box=None)
+    for column in table.columns[:4]:
+        column.justify = "right"
+    values, acceptance = _recent(seen, "log_density"), _recent(seen, "acceptance_rate")
+    for chain in range(min(len(values), MAX_CHAINS_SHOWN)):
+        line = values[chain]
+        figures = (f"{line[-1]:.4g}", f"{line.mean():.4g}", f"{acceptance[chain].mean():.3f}")
+        table.add_row(str(chain), *figures, _sparks(line))
+    if len(values) > MAX_CHAINS_SHOWN:
+        table.add_row("…", "", "", "", f"{len(values) - MAX_CHAINS_SHOWN} more")
+    return table
+
+
+def _recent(seen: Glance, name: str) -> np.ndarray:
+    """A statistic by (chain, row); of an ensemble the mean over its copies."""
+    values = np.asarray(seen.recent[name], float)
+    return values.reshape(*values.shape[:2], -1).mean(axis=2)
+
+
+def _rows(seen: Glance) -> int:
+    return seen.recent["log_density"].shape[1] if "log_density" in seen.recent else 0
+
+
+def _sparks(line: np.ndarray) -> str:
+    """Means of consecutive pieces as bars of eight heights."""
+    means = np.array([piece.mean() for piece in np.array_split(line, min(SPARK_WIDTH, len(line)))])
+    finite = means[np.isfinite(means)]
+    if not len(finite):
+        return ""
+    spread = max(float(np.ptp(finite)), 1e-12)
+    heights = np.nan_to_num((means - finite.min()) / spread * (len(SPARKS) - 1), posinf=0, neginf=0)
+    return "".join(SPARKS[round(height)] for height in np.clip(heights, 0, len(SPARKS) - 1))

@@ -1,0 +1,102 @@
+"""The laws the browser solves for are those of `steppe.diagnostics.exact`."""
+
+import jax
+import numpy as np
+import pytest
+
+import steppe
+from steppe.diagnostics.exact import stationary_law, target_law, total_variation, transition_matrix
+from steppe.targets.bernoulli import PAPER_MODES, paper_bernoulli
+from steppe.theory import effective_step_size
+
+# Places of the sliders: log10 of α, α_a and η, and λ itself.
+PLACES = [
+    (-1.2, -1.0, 0.0, 0.0),
+    (-0.3, -0.5, -0.2, 1.0),
+    (0.2, -1.5, 0.6, 2.5),
+    (0.9, 0.3, 0.8, 5.0),
+]
+# The page adds up sixteen numbers in another order; it may not differ by more than rounding.
+TOLERANCE = 1e-6
+
+
+def move(page, alpha, center, eta, strength):
+    for key, place in {"alpha": alpha, "center": center, "eta": eta, "lambda": strength}.items():
+        page.run(
+            "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))",
+            page.one(f"#knob-{key}"),
+            place,
+        )
+    keys = ("alpha", "center", "eta", "lambda")
+    return {key: float(page.one(f"#knob-{key}-value").get_attribute("data-value")) for key in keys}
+
+
+def shown(page):
+    """Numbers of every law by name."""
+    return page.run(
+        "return Object.fromEntries([...document.querySelectorAll('#law-numbers tbody tr')].map(row => "
+        "[row.dataset.law, [...row.cells].slice(1).map(cell => Number(cell.dataset.value))]))"
+    )
+
+
+def expected(law, target):
+    states = np.asarray(target.domain.enumerate(), int).tolist()
+    flat, sharp = ([states.index(list(mode)) for mode in modes] for modes in PAPER_MODES)
+    values = np.asarray(jax.vmap(target.log_density)(target.domain.enumerate()))
+    return [law[flat].sum(), law[sharp].sum(), law @ values, total_variation(law, target_law(target))]
+
+
+@pytest.mark.usefixtures("float64")
+def test_every_number_of_every_law_is_the_exact_one(page):
+    target = paper_bernoulli()
+
+    def dula_law(step_size):
+        return stationary_law(transition_matrix(steppe.dula(step_size=step_size), target))
+
+    for places in PLACES:
+        knobs = move(page, *places)
+        effective = effective_step_size(knobs["alpha"], knobs["eta"], knobs["center"])
+        assert effective.is_proper
+        tilt = steppe.roughness_tilted(strength=knobs["lambda"]).log_law(target)
+        tilted = np.asarray(jax.nn.softmax(jax.vmap(tilt)(target.domain.enumerate())))
+        laws = {
+            "pi": target_law(target),
+            "dula": dula_law(knobs["alpha"]),
+            "edula": dula_law(effective.value),
+            "tilt": tilted,
+        }
+        numbers = shown(page)
+        for name, law in laws.items():
+            np.testing.assert_allclose(numbers[name], expected(law, target), atol=TOLERANCE, err_msg=name)
+
+
+def test_bars_stand_for_sixteen_states_and_mark_the_modes(page):
+    move(page, *PLACES[1])
+    for law in ("dula", "edula", "tilt"):
+        chart = f"#law-{law} .chart"
+        assert len(page.all(f"{chart} rect")) == 32
+        assert len(page.all(f"{chart} .sign.flat")) == 2
+        assert len(page.all(f"{chart} .sign.sharp")) == 2
+
+
+def test_a_center_that_runs_away_has_no_law_and_the_page_says_so(page):
+    move(page, -0.3, 0.9, -1.0, 0.0)
+    assert "4η ≤ αₐ" in page.one("#law-edula .law-warning").text
+    assert page.all("#law-edula svg") == []
+    assert page.texts("#law-numbers tr[data-law=edula] td")[1:] == ["–"] * 4
+
+
+def test_an_effective_step_that_is_not_positive_is_named(page):
+    move(page, 0.5, -1.0, -0.5, 0.0)
+    assert "not positive" in page.one("#law-edula .law-warning").text
+
+
+def test_arrow_keys_move_a_slider_and_the_numbers_follow(page):
+    before = shown(page)["dula"]
+    page.run("arguments[0].focus()", page.one("#knob-alpha"))
+    page.press("\ue014" * 5)
+    after = shown(page)["dula"]
+    assert after != before
+    page.one("#knobs-reset").click()
+    assert shown(page)["dula"] == before
+    assert page.console() == []

@@ -1,0 +1,19 @@
+"""What the explore section says about EDULA's law: how far its formula is from the exact one."""
+
+import pytest
+
+import steppe
+from steppe.diagnostics.exact import stationary_law, total_variation, transition_matrix
+from steppe.report.page.explore import EDULA_CHECKED, EDULA_ERROR
+from steppe.targets.bernoulli import paper_bernoulli
+from steppe.theory import effective_step_size
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("step_size", "center_step_size", "coupling_variance"), EDULA_CHECKED)
+def test_the_law_shown_for_edula_is_as_close_as_the_page_says(step_size, center_step_size, coupling_variance):
+    target = paper_bernoulli()
+    exact = steppe.edula(step_size, center_step_size, coupling_variance).log_law(target).positions()
+    effective = effective_step_size(step_size, coupling_variance, center_step_size)
+    shown = stationary_law(transition_matrix(steppe.dula(effective.value), target))
+    assert total_variation(exact, shown) < EDULA_ERROR

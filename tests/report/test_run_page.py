@@ -1,0 +1,96 @@
+"""Run directories as pages: what mixed, what is stuck, what is damaged."""
+
+import shutil
+
+import jax
+import numpy as np
+import pytest
+
+import steppe
+from steppe.errors import DamagedRunError, RunError
+from steppe.report.page import write_page
+from steppe.report.run_results import results_of_run
+from steppe.results import Estimate
+from steppe.run.store import RunDirectory
+from steppe.targets.bernoulli import paper_bernoulli
+
+
+def sampled(out, **changes):
+    request = {"num_chains": 4, "num_warmup": 10, "num_draws": 200, **changes}
+    return steppe.sample(paper_bernoulli(), steppe.gibbs(), key=jax.random.key(0), out=out, **request)
+
+
+@pytest.fixture(scope="module")
+def run_path(tmp_path_factory):
+    path = tmp_path_factory.mktemp("runs") / "a"
+    sampled(path)
+    return path
+
+
+def test_the_numbers_are_those_of_the_summary(run_path):
+    results, figures = results_of_run(run_path)
+    summary = steppe.open(run_path).summary().to_dict()
+    row = results.table("quantities").rows[0]
+    figures_of_u = summary["quantities"]["log_density"]
+    assert isinstance(row["mean"], Estimate)
+    assert row["mean"].value == pytest.approx(figures_of_u["mean"])
+    assert row["rhat"] == figures_of_u["rhat"]
+    assert [row["mean"] for row in results.table("chains").rows] == pytest.approx(
+        [chain["mean_log_density"] for chain in summary["chains"]]
+    )
+    counts = {row["verdict"]: row["count"] for row in results.table("sites").rows}
+    assert counts == {label: summary["sites"].count(label) for label in ("mixed", "stuck", "constant")}
+    acceptance = [row["acceptance"] for row in results.table("chains").rows]
+    assert np.mean(acceptance) == pytest.approx(summary["acceptance_rate"])
+    flips = [row["flips"] for row in results.table("chains").rows]
+    assert np.mean(flips) == pytest.approx(summary["flip_rate"])
+    assert {figure.key for figure in results.figures} == set(figures) == {"trace", "changes"}
+
+
+def test_a_page_beside_a_run_leaves_the_run_whole(run_path, tmp_path):
+    copy = shutil.copytree(run_path, tmp_path / "copy")
+    page = write_page(copy).read_text(encoding="utf-8")
+    assert "gibbs on Binary(4)" in page
+    assert page.count("data:image/svg+xml") == 2
+    assert RunDirectory(copy).problems() == []
+
+
+@pytest.mark.parametrize("keep", ["stats", "none"])
+def test_runs_that_kept_less_still_have_a_page(tmp_path, keep):
+    sampled(tmp_path / "run", keep=keep)
+    results, _ = results_of_run(tmp_path / "run")
+    assert bool(results.tables) == (keep == "stats")
+    assert "report" in write_page(tmp_path / "run").name
+
+
+def test_parts_of_a_run_are_one_page(tmp_path):
+    for index in range(2):
+        sampled(tmp_path / "run", num_chains=8, shard=(index, 2))
+    results, _ = results_of_run(tmp_path / "run")
+    assert len(results.table("chains").rows) == 8
+
+
+def test_a_run_that_is_not_complete_says_so(run_path, tmp_path):
+    copy = shutil.copytree(run_path, tmp_path / "copy")
+    sampled(copy, num_draws=300, resume=True)
+    newest = max(copy.glob("manifest-*.json"))
+    newest.write_bytes(newest.read_bytes()[:-20])
+    results, _ = results_of_run(copy)
+    assert any(newest.name in note for note in results.notes)
+    assert results.table("quantities").rows
+
+
+def test_a_run_of_which_nothing_is_whole_is_named_not_shown(run_path, tmp_path):
+    copy = shutil.copytree(run_path, tmp_path / "copy")
+    segment = next((copy / "segments").iterdir())
+    segment.write_bytes(segment.read_bytes()[:-1])
+    with pytest.raises(DamagedRunError, match="cannot be read"):
+        write_page(copy)
+
+
+def test_a_run_without_a_commit_is_one_sentence(run_path, tmp_path):
+    copy = shutil.copytree(run_path, tmp_path / "copy")
+    for path in [*copy.glob("manifest-*"), *copy.glob("*/*.npz")]:
+        path.unlink()
+    with pytest.raises(RunError, match="no committed draws"):
+        write_page(copy)

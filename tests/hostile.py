@@ -38,7 +38,7 @@ WRAPPERS = (
     "<scr<script>ipt>{}</scr</script>ipt>",
     "<SCRIPT>{}</SCRIPT>",
     "<script\n>{}</script\n>",
-    "<script/x>{}</script>",
+    '=HYPERLINK("javascript:{}")',
     "\u202e<script>{}</script>",
     "\u2028<script>{}</script>\u2029",
     "\x00<script>{}</script>",
@@ -49,6 +49,7 @@ WRAPPERS = (
 )
 ENDINGS = ("", "'", '"', "-->", "\\")
 HOSTILE = [wrapper.format(CODE) + ending for wrapper in WRAPPERS for ending in ENDINGS]
+HOSTILE[-1] += "W" * 2000  # no text is too long either
 SVG = (
     f'<svg xmlns="http://www.w3.org/2000/svg" onload="{CODE}"><script>top.{CODE}</script><text>x</text></svg>'
 )

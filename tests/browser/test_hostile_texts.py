@@ -1,6 +1,10 @@
 """Two hundred texts that try to become code, in every field: none runs, none becomes an element."""
 
+import csv
+import io
+
 import pytest
+from chromium import DESKTOP, PHONE
 
 from hostile import HOSTILE
 
@@ -53,9 +57,16 @@ def test_hostile_texts_are_shown_as_they_are(hostile):
 
 
 def test_copies_of_hostile_texts_cannot_start_a_formula(hostile):
-    number = next(i for i, text in enumerate(HOSTILE) if text.startswith("`"))
-    hostile.run("document.querySelectorAll('[data-copy=\"csv\"]')[arguments[0]].click()", number)
-    assert hostile.run("return document.querySelectorAll('textarea').length") == 0
+    number = next(i for i, text in enumerate(HOSTILE) if text.startswith("="))
+    hostile.all('[data-copy="csv"]')[number].click()
+    cells = [row[0] for row in csv.reader(io.StringIO(hostile.clipboard()))]
+    assert all(cell.startswith("'=HYPERLINK") for cell in cells)
+
+
+def test_no_text_makes_a_phone_scroll_sideways(hostile):
+    hostile.resize(PHONE)
+    assert hostile.run("return document.documentElement.scrollWidth") <= PHONE[0]
+    hostile.resize(DESKTOP)
 
 
 def test_the_policy_stops_a_script_that_got_in(hostile):

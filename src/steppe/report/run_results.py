@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,11 +28,16 @@ def is_run(directory: Path) -> bool:
     return RunDirectory(directory).exists or bool(part_directories(directory))
 
 
-def results_of_run(directory: Path) -> tuple[Results, dict[str, bytes]]:
-    """Results of a run on disk, and its figures as SVG by key; damage is named, not fatal.
+class RunResults(NamedTuple):
+    """A run as results, its figures as SVG by key, and what of it is damaged or still being written."""
 
-    Raises `DamagedRunError` if nothing in the directory verifies.
-    """
+    results: Results
+    drawings: dict[str, bytes]
+    problems: list[str]
+
+
+def results_of_run(directory: Path) -> RunResults:
+    """Look at a run on disk; raises `DamagedRunError` if nothing in the directory verifies."""
     problems = _problems(directory)
     try:
         run = open_run(directory)
@@ -41,15 +46,15 @@ def results_of_run(directory: Path) -> tuple[Results, dict[str, bytes]]:
         if problems and any(directory.glob("manifest-*.json")):  # there are commits, and none is whole
             raise DamagedRunError(f"{directory} cannot be read: {problems[0]}") from error
         raise
-    notes = [f"Damaged, or still being written: {problem}" for problem in problems]
+    problems = [f"Damaged, or still being written: {problem}" for problem in problems]
     try:
         summary = run.summary()
     except RunError as error:  # no statistics were kept, or no draws are there yet
-        return _results(run, directory, [str(error), *notes]), {}
+        return RunResults(_results(run, directory, [str(error)]), {}, problems)
     figures = {"trace": trace_figure(trace)}
     if summary.mixing.sites is not None and summary.mixing.num_draws > 1:
         figures["changes"] = changes_figure(trace, summary.mixing.sites)
-    return _results(run, directory, [*_progress(run, trace), *notes], summary), figures
+    return RunResults(_results(run, directory, summary.diagnosis.findings[1:], summary), figures, problems)
 
 
 def _problems(directory: Path) -> list[str]:
@@ -62,11 +67,13 @@ def _problems(directory: Path) -> list[str]:
     ]
 
 
-def _progress(run: Run, trace: Trace) -> list[str]:
-    drawn = max(0, trace.num_rows - trace.num_warmup_rows)
-    if drawn >= run.config["num_draws"]:
+def _progress(run: Run) -> list[Verdict]:
+    """Said only of a run that has not got to its end."""
+    drawn, wanted = run.trace.num_rows - run.trace.num_warmup_rows, run.config["num_draws"]
+    if drawn >= wanted:
         return []
-    return [f"The run is not complete: {drawn} of {run.config['num_draws']} draws per chain are committed."]
+    sentence = f"{drawn} of {wanted} draws per chain are committed."
+    return [Verdict(claim="The run is complete.", outcome="does not hold", sentence=sentence)]
 
 
 def _results(run: Run, directory: Path, notes: list[str], summary: Summary | None = None) -> Results:
@@ -75,11 +82,11 @@ def _results(run: Run, directory: Path, notes: list[str], summary: Summary | Non
         name="run",
         title=f"{config['recipe']} on {_target_name(config)}",
         question="Did the chains mix, so that the draws can be relied on?",
-        verdicts=[] if summary is None else [_verdict(summary)],
+        verdicts=[] if summary is None else [_verdict(summary), *_progress(run)],
         tables=[] if summary is None else [*_tables(summary, run.trace)],
         figures=[] if summary is None else [*_figures(summary)],
         settings={**{name: config[name] for name in SHOWN_SETTINGS}, **_numbers(config)},
-        notes=[*notes, *([] if summary is None else summary.diagnosis.findings[1:])],
+        notes=notes,
         provenance=_provenance(run, directory, summary),
     )
 

@@ -52,8 +52,9 @@ def gather(directory: Path) -> Gathered:
         else:
             sections.append(Section(results, _pictures(results, path.parent / FIGURES)))
     if is_run(directory):
-        results, drawings = results_of_run(directory)
-        sections.append(Section(results, {key: drawing(svg) for key, svg in drawings.items()}))
+        run = results_of_run(directory)
+        sections.append(Section(run.results, {key: drawing(svg) for key, svg in run.drawings.items()}))
+        problems.extend(run.problems)
     if not sections:
         raise RunError(problems[0] if problems else _nothing(directory))
     return Gathered(sections, problems)

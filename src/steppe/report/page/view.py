@@ -8,6 +8,8 @@ from steppe.report.page.numbers import full, interval, plain
 from steppe.results import Cell, Column, Estimate, Figure, Outcome, Provenance, Results, Table, Verdict
 
 EXPLORED = "bernoulli"
+# Texts of so many characters stay on one line in a table; tables scroll.
+LONGEST_LINE = 28
 OUTCOME_CLASSES: dict[Outcome, str] = {
     "holds": "holds",
     "does not hold": "fails",
@@ -25,11 +27,12 @@ SCALES = {
 
 
 class Shown(NamedTuple):
-    """A cell: its text, its interval, and whether it is a number."""
+    """A cell: its text, its interval, whether it is a number, and whether it needs room to wrap."""
 
     text: str
     interval: str
     is_number: bool
+    length: str
 
 
 def page_view(gathered: Gathered) -> dict[str, Any]:
@@ -131,13 +134,25 @@ def _is_number(cell: Cell) -> bool:
 
 def _shown(cell: Cell, column: Column) -> Shown:
     ends = interval(cell, column.digits) if isinstance(cell, Estimate) else ""
-    return Shown(plain(cell, column.digits), ends, _is_number(cell))
+    text = plain(cell, column.digits)
+    return Shown(text, ends, _is_number(cell), "short" if len(text) <= LONGEST_LINE else "long")
 
 
 def _figure(section: Section, number: int, figure: Figure) -> dict[str, Any]:
     missing = Picture(None, "This figure was not drawn.")
     picture = section.pictures.get(figure.key, missing)
-    return {**figure.model_dump(), "number": number, "uri": picture.uri, "problem": picture.problem}
+    return {
+        **figure.model_dump(),
+        "title": _ended(figure.title),
+        "number": number,
+        "uri": picture.uri,
+        "problem": picture.problem,
+    }
+
+
+def _ended(sentence: str) -> str:
+    """A title that runs into a caption ends with a mark."""
+    return f"{sentence}." if sentence[-1:].isalnum() or sentence[-1:] in ")%" else sentence
 
 
 def _provenance(provenance: Provenance) -> Iterator[tuple[str, str]]:

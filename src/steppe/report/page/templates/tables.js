@@ -31,8 +31,8 @@ function makeSortable(table, cells) {
   heads.forEach((head, column) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.append(...head.childNodes);
-    head.append(button);
+    button.append(head.querySelector(".head"));
+    head.replaceChildren(button);
     button.addEventListener("click", () => {
       const direction = NEXT[head.getAttribute("aria-sort") ?? "none"];
       for (const other of heads) other.removeAttribute("aria-sort");

@@ -90,7 +90,10 @@ def _rows_between(look: Glance, first: int, last: int) -> dict[str, np.ndarray]:
 def _one(directory: RunDirectory) -> Glance:
     config = directory.config()
     planned = -(-config["num_warmup"] // config["thinning"]) + config["num_draws"]
-    for path in sorted(directory.path.glob("manifest-*.json"), reverse=True):
+    newest_first = sorted(
+        directory.path.glob("manifest-*.json"), key=lambda path: (len(path.name), path.name), reverse=True
+    )
+    for path in newest_first:
         try:
             manifest, age = read_json(path), max(0.0, time.time() - path.stat().st_mtime)
             recent, first = _window(directory.path, manifest["segments"])

@@ -49,6 +49,7 @@ def page_view(gathered: Gathered) -> dict[str, Any]:
         "problems": gathered.problems,
         "tally": tally(verdicts),
         "has_verdicts": bool(verdicts),
+        "has_intervals": any(verdict.estimate and interval(verdict.estimate) for verdict in verdicts),
         "data": {"tables": [table for section in gathered.sections for table in _raw_tables(section)]},
     }
 

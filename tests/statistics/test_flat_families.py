@@ -12,8 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import chisquare, kstest
+from scipy.stats import kstest
 
+import gates
 import steppe
 from exact_targets import polynomial_target
 from steppe.diagnostics.exact import transition_matrix
@@ -32,7 +33,6 @@ TARGET = polynomial_target(steppe.Binary(3), 2.0)
 STATES = TARGET.domain.enumerate()
 VARIANCE, STEP, WEIGHT, STRENGTH = 0.4, 0.6, 0.7, 1.7
 NUM_CHAINS, NUM_STEPS = 200_000, 3
-FALSE_ALARM = 1e-7
 MOVE = DiscreteLangevin(STEP)
 
 
@@ -125,9 +125,8 @@ def walked(sampler, copies, centers, key):
 
     def one(copies, center, key):
         state = sampler.init(copies, key)._replace(center=center)
-        if any(isinstance(block, WeightedCenter) for block in sampler.blocks):
-            block = next(block for block in sampler.blocks if isinstance(block, WeightedCenter))
-            state = state._replace(cache=block.start(sampler.landscape, center))
+        if sampler.weighted_center is not None:
+            state = state._replace(cache=sampler.weighted_center.start(sampler.landscape, center))
         keys = jax.random.split(key, NUM_STEPS)
         return jax.lax.scan(lambda state, key: (sampler.step(key, state)[0], None), state, keys)[0]
 
@@ -156,7 +155,7 @@ def lattice_p_value(made, law) -> float:
     ended = walked(made.build(TARGET), STATES[drawn[:, 1:]], STATES[drawn[:, 0]], jax.random.key(2))
     copies, center = TARGET.domain.index(ended.position), TARGET.domain.index(ended.center)
     counts = np.bincount(np.asarray(center * 64 + copies[:, 0] * 8 + copies[:, 1]), minlength=512)
-    return chi_square(counts, probabilities)
+    return gates.chi_square(counts, probabilities / probabilities.sum())
 
 
 def real_p_value(made) -> float:
@@ -170,7 +169,7 @@ def real_p_value(made) -> float:
     # The center is drawn before the copies move, so its residuals are tested against the next draw's law.
     redrawn = centers_drawn(made.build(TARGET), ended, jax.random.key(3))
     residuals = np.asarray(redrawn - ended.position.mean(axis=1)).ravel() / np.sqrt(VARIANCE / 2)
-    return min(chi_square(counts, law.ravel()), kstest(residuals, "norm").pvalue)
+    return min(gates.chi_square(counts, law.ravel()), kstest(residuals, "norm").pvalue)
 
 
 @jax.jit
@@ -181,23 +180,13 @@ def centers_drawn(sampler, states, key):
     return jax.vmap(one)(states, jax.random.split(key, len(states.position)))
 
 
-def chi_square(counts, probabilities) -> float:
-    """Cells that expect fewer than 20 draws are pooled."""
-    expected = probabilities / probabilities.sum() * counts.sum()
-    is_rare = expected < 20
-    if is_rare.any():
-        counts = np.append(counts[~is_rare], counts[is_rare].sum())
-        expected = np.append(expected[~is_rare], expected[is_rare].sum())
-    return float(chisquare(counts, expected).pvalue)
-
-
 def p_value(made, kind) -> float:
     return real_p_value(made) if kind == "real" else lattice_p_value(made, CORRECT[kind].log_law(TARGET))
 
 
 @pytest.mark.parametrize("kind", CORRECT)
 def test_ensemble_started_at_its_joint_law_keeps_it(kind):
-    assert p_value(CORRECT[kind], kind) > FALSE_ALARM
+    assert p_value(CORRECT[kind], kind) > gates.FALSE_ALARM
 
 
 @pytest.mark.parametrize(
@@ -208,7 +197,7 @@ def test_ensemble_started_at_its_joint_law_keeps_it(kind):
     ],
 )
 def test_gate_rejects_an_ensemble_with_one_slip(made, kind):
-    assert p_value(made, kind) < FALSE_ALARM
+    assert p_value(made, kind) < gates.FALSE_ALARM
 
 
 # ---- tilts: the transition matrix tells ----------------------------------------------------------------

@@ -19,12 +19,9 @@ from steppe.diagnostics.exact import stationary_law, transition_matrix
 from steppe.diagnostics.flatness.tables import smoothed, smoothed_about
 from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, LawError
-from steppe.kernel.block import Draw
 from steppe.kernel.compose import Recipe
 from steppe.kernel.proposal.together import Together
-from steppe.kernel.replicas import LatticeCenter, WeightedCenter
 from steppe.kernel.sampler import Sampler
-from steppe.kernel.state import State
 from steppe.target import Target
 
 
@@ -122,8 +119,7 @@ class Law:
         """`β U − λ R` at one position."""
         landscape = self._sampler.landscape
         state = landscape.at(position, None)
-        zero = State(position, None, jnp.zeros(()), jnp.zeros_like(state.gradient), jnp.zeros(()))
-        price = landscape.tilt.rise(landscape.domain, state, zero)
+        price = landscape.tilt.price(landscape.domain, state)
         return landscape.inverse_temperature * state.log_density - price
 
     def _tie(self, position: Array, center: Array) -> Array:
@@ -131,7 +127,7 @@ class Law:
 
     def _weight(self, center: Array) -> Array:
         """`γ β U(c)`, zero where the center carries no weight of its own."""
-        weighted = next((b for b in self._sampler.blocks if isinstance(b, WeightedCenter)), None)
+        weighted = self._sampler.weighted_center
         if weighted is None:
             return jnp.zeros(())
         beta = self._sampler.landscape.inverse_temperature
@@ -203,7 +199,7 @@ def _log_table_of_a_copy(law: Law, table: np.ndarray) -> np.ndarray:
     """Log-law of one of `y` copies: the center and the other copies summed out."""
     sampler, domain = law._sampler, law.target.domain
     copies, η = sampler.replicas or 1, float(sampler.numbers["coupling_variance"])
-    if _has_lattice_center(sampler):
+    if sampler.has_lattice_center:
         about_center = (copies - 1) * smoothed(table, domain, η)
         weighted = jax.jit(lambda states: jax.lax.map(law._weight, states, batch_size=1024))
         about_center += np.asarray(weighted(domain.enumerate()), float).reshape(table.shape)
@@ -232,11 +228,3 @@ def _summed_over_copies(law: Law, table: np.ndarray, copies: int, η: float) -> 
         weights = (weights[:, None] + energy).ravel()
     weights = weights + (sums**2).sum(axis=1) / (2 * η * copies)
     return np.logaddexp.reduce(weights.reshape(size, -1), axis=1).reshape(table.shape)
-
-
-def _has_lattice_center(sampler: Sampler) -> bool:
-    return any(
-        isinstance(block, WeightedCenter)
-        or (isinstance(block, Draw) and isinstance(block.proposal, LatticeCenter))
-        for block in sampler.blocks
-    )

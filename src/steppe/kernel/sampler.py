@@ -83,6 +83,17 @@ class Sampler:
         """The numbers of the recipe by name."""
         return all_numbers(self)
 
+    @property
+    def has_lattice_center(self) -> bool:
+        """Whether the center lives on the domain."""
+        moves = [getattr(block, "proposal", None) for block in self.blocks if "center" in block.moves]
+        return any(isinstance(m, LatticeCenter) for m in moves) or self.weighted_center is not None
+
+    @property
+    def weighted_center(self) -> WeightedCenter | None:
+        """The block of a center that carries weight of its own, if there is one."""
+        return next((block for block in self.blocks if isinstance(block, WeightedCenter)), None)
+
     def replace(self, **fields: Any) -> "Sampler":
         """Return a copy with other fields."""
         return dataclasses.replace(self, **fields)
@@ -112,21 +123,12 @@ class Sampler:
                 "(`center_start='conditional'`)."
             )
         state = State(position, self.landscape.coupling.anchor(position), jnp.zeros(()))
-        draw = LatticeCenter() if self._has_lattice_center else CenterRefresh()
+        draw = LatticeCenter() if self.has_lattice_center else CenterRefresh()
         return draw.distribution(self.landscape, state).sample(Keys.of_step(key))
 
-    @property
-    def _has_lattice_center(self) -> bool:
-        moves = [getattr(block, "proposal", None) for block in self.blocks if "center" in block.moves]
-        return any(isinstance(m, LatticeCenter) for m in moves) or self._weighted_center is not None
-
-    @property
-    def _weighted_center(self) -> WeightedCenter | None:
-        return next((block for block in self.blocks if isinstance(block, WeightedCenter)), None)
-
     def _start_cache(self, position: Array, center: Any) -> Any:
-        if self._weighted_center is not None:
-            return self._weighted_center.start(self.landscape, center)
+        if self.weighted_center is not None:
+            return self.weighted_center.start(self.landscape, center)
         if any(block.needs_gradient for block in self.blocks):
             return self.landscape.tilt.remember(self.target, position)
         incremental = self.target.incremental

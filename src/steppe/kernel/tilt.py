@@ -23,9 +23,13 @@ class NoTilt:
         """Return nothing to remember."""
         return None
 
+    def price(self, domain: Domain, state: State) -> Array:
+        """No price."""
+        return jnp.zeros((), state.log_density.dtype)
+
     def rise(self, domain: Domain, new: State, old: State) -> Array:
         """No price."""
-        return jnp.zeros((), new.log_density.dtype)
+        return self.price(domain, new)
 
 
 @piece
@@ -49,6 +53,10 @@ class RoughnessTilt:
         if self.differences == "gradient":
             return None
         return mean_roughness(target.domain, position, target.differences(position))
+
+    def price(self, domain: Domain, state: State) -> Array:
+        """`λ R` of a state."""
+        return self.strength * self.roughness(domain, state)
 
     def rise(self, domain: Domain, new: State, old: State) -> Array:
         """`λ (R(new) − R(old))`."""

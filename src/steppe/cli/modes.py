@@ -34,7 +34,7 @@ def modes(
     num_modes
         How many modes to show at most.
     budget
-        Log-densities to spend.
+        Evaluations of the target to make at most.
     flatness
         Rank by one-site gaps or by local entropy.
     separation

@@ -7,7 +7,7 @@ of flatness ask only for the gains of all changes and for the state after one of
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.kernel.proposal.order_moves import TABLED, as_move, differences, moved
+from steppe.kernel.proposal.order_moves import TABLED, as_move, differences, is_move, moved
 from steppe.target import Target
 
 
@@ -37,9 +37,23 @@ def after(target: Target, position: Array, change: Array) -> Array:
     return moved(TABLED, position, move._replace(shift=jnp.where(kind == insert, move.shift, 0)))
 
 
+def makes_tables(target: Target) -> bool:
+    """Whether the target makes tables of differences itself."""
+    return target.has_differences if target.domain.is_site_product else hasattr(target, "move_differences")
+
+
 def evaluations_per_table(target: Target) -> int:
-    """Log-densities that one call of `gains` costs: one where the target makes the table itself."""
-    if target.has_differences or hasattr(target, "move_differences"):
-        return 1
+    """Evaluations that one call of `gains` makes: every table the target makes itself counts as one.
+
+    Other targets are evaluated at every neighbour, `2n(n − 1)` of them on orders of `n` items, and at the
+    state itself: once, on orders once per kind of move.
+    """
     domain = target.domain
-    return sum(domain.num_levels) if domain.is_site_product else 2 * domain.num_sites**2
+    if not domain.is_site_product:
+        return sum(evaluations_per_kind(target, kind) for kind in TABLED)
+    return 1 if makes_tables(target) else domain.num_sites * domain.max_levels + 1
+
+
+def evaluations_per_kind(target: Target, kind: str) -> int:
+    """Evaluations that the differences of one kind of moves of an order take."""
+    return 1 if makes_tables(target) else int(is_move(kind, target.domain.num_sites).sum()) + 1

@@ -1,44 +1,28 @@
 """`find_flat_modes`: chains look, climbs end them on modes, measures rank what was found."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jax
-import numpy as np
 from jax import Array
 
 from steppe.arguments import choice, count, random_key
-from steppe.diagnostics.flatness import climb, one_site_gaps
-from steppe.diagnostics.neighbours import evaluations_per_table
-from steppe.errors import RunError, StartError
-from steppe.kernel.start import check_start
-from steppe.modes.ladder import PRICES, Member, ladder
+from steppe.diagnostics.flatness import one_site_gaps
+from steppe.modes.chains import candidates
+from steppe.modes.climbing import climbed
+from steppe.modes.ladder import PRICES, ladder
 from steppe.modes.measure import default_variance, measured
-from steppe.modes.merge import merged, same_form
+from steppe.modes.merge import merged
 from steppe.modes.result import FlatModes
-from steppe.run.anneal import Annealed, anneal
 from steppe.run.progress import count_bar
 from steppe.target import Target
 
 Flatness = Literal["gap", "local_entropy"]
 
 DEFAULT_BUDGET = 200_000
-# Of the budget: chains get the first share, climbs the second, measures what is left.
-CHAIN_SHARE, CLIMB_SHARE = 0.5, 0.3
-STEPS_PER_CHAIN = 200
-LEAST_CHAINS, MOST_CHAINS, LEAST_STEPS = 4, 512, 20
-CLIMB_BATCH = 64
+# Of the budget, after the share of the chains; measures get what is left.
+CLIMB_SHARE = 0.3
 # A mode that changes in fewer sites than this share is the same mode.
 SEPARATION_SHARE = 0.1
-START_ATTEMPTS = 100
-
-
-class Found(NamedTuple):
-    """Local maxima, one row each, with who ended there; `visits` is mode × kind of chain."""
-
-    states: np.ndarray
-    log_density: np.ndarray
-    visits: np.ndarray
-    num_evaluations: int
 
 
 def find_flat_modes(
@@ -64,7 +48,11 @@ def find_flat_modes(
     num_modes
         How many modes to return at most.
     budget
-        Log-densities (or gradients, or tables of differences that the target makes itself) to spend.
+        How many evaluations to make at most: of the log-density, of its gradient, or of a table of
+        differences that the target makes itself. `num_evaluations` of the result counts all of them: drawing
+        and checking starts, chains, climbs and measures. Sums over all states of a small domain and estimates
+        of local entropies are limited to what is left: estimates have larger errors then, and where not even
+        those can be paid for, the entropy is NaN.
     flatness
         Rank by `"gap"`: `U − ½ Σ |ΔU|` per site, the price at which a mode is worth what changes of one site
         lose; or by `"local_entropy"`: mass within a radius.
@@ -98,7 +86,9 @@ def find_flat_modes(
     variance = default_variance(target, coupling_variance)
     members = ladder(target)
     with count_bar("looking for modes", len(members) + 2, progress) as report:
-        found = _found(target, members, key, total, initial, report)
+        met = candidates(target, members, key, total, initial, report)
+        left = total - met.num_evaluations
+        found = climbed(target, met, len(members), min(int(CLIMB_SHARE * total), left))
         report(len(members) + 1)
         gaps = one_site_gaps(target, found.states, exact=False)
         scores = found.log_density - PRICES[-1] * domain.num_sites * gaps.mean_absolute
@@ -112,107 +102,9 @@ def find_flat_modes(
             members=[member.name for member in members],
             key=jax.random.fold_in(key, len(members)),
             num_modes=wanted,
+            budget=total - found.num_evaluations,
             ranked_by=ranked_by,
             coupling_variance=variance,
         )
         report(len(members) + 2)
     return table
-
-
-def _found(
-    target: Target, members: list[Member], key: Array, budget: int, initial: Any, report: Any
-) -> Found:
-    """Run the chains, climb from where they were best and where they ended, and count who ended where."""
-    starts, kinds, spent = [], [], 0
-    for index, member in enumerate(members):
-        num_chains, num_steps = _chains(member, int(CHAIN_SHARE * budget / len(members)))
-        own = jax.random.fold_in(key, index)
-        positions = _starting_positions(target, own, num_chains, initial)
-        walked = anneal(
-            target,
-            member.recipe,
-            member.schedule,
-            key=own,
-            num_steps=num_steps,
-            num_chains=num_chains,
-            initial=positions,
-            progress=False,
-        )
-        states = _candidates(target, walked)
-        starts.append(states)
-        kinds.append(np.full(len(states), index))
-        spent += num_chains * num_steps * member.evaluations_per_step
-        report(index + 1)
-    return _climbed(target, np.concatenate(starts), np.concatenate(kinds), len(members), budget, spent)
-
-
-def _chains(member: Member, budget: int) -> tuple[int, int]:
-    """Split a budget into chains and steps."""
-    steps = min(STEPS_PER_CHAIN, budget // (LEAST_CHAINS * member.evaluations_per_step))
-    if steps < LEAST_STEPS:
-        least = LEAST_STEPS * LEAST_CHAINS * member.evaluations_per_step
-        raise RunError(
-            f"`find_flat_modes(budget=...)` leaves {budget} evaluations for the chains called "
-            f"{member.name!r}, which need {least}. Raise it to some {10 * least}; the default is "
-            f"{DEFAULT_BUDGET}."
-        )
-    return min(MOST_CHAINS, budget // (steps * member.evaluations_per_step)), steps
-
-
-def _starting_positions(target: Target, key: Array, num_chains: int, initial: Any) -> np.ndarray:
-    """Positions inside the support: chosen among those given, or drawn until enough are valid."""
-    if initial is not None:
-        check_start(target, initial, batched=True)
-        chosen = jax.random.randint(key, (num_chains,), 0, len(initial))
-        return np.asarray(initial)[np.asarray(chosen)]
-    evaluate = jax.jit(jax.vmap(target.log_density))
-    kept: list[np.ndarray] = []
-    for attempt in range(START_ATTEMPTS):
-        drawn = target.domain.draw(jax.random.fold_in(key, attempt), (num_chains,))
-        kept.extend(np.asarray(drawn)[np.isfinite(np.asarray(evaluate(drawn)))])
-        if len(kept) >= num_chains:
-            return np.stack(kept[:num_chains])
-    raise StartError(
-        f"Only {len(kept)} of {START_ATTEMPTS * num_chains} uniform positions of {target.domain!r} are "
-        "valid. Give some that are: `find_flat_modes(..., initial=positions)`."
-    )
-
-
-def _candidates(target: Target, walked: Annealed) -> np.ndarray:
-    """Where each chain ended and the best it met; of an ensemble also the center."""
-    shape = target.domain.shape
-    groups = [walked.best_position, walked.position]
-    if walked.center is not None and walked.position.ndim > walked.center.ndim:
-        groups.append(walked.center)
-    states = np.concatenate([np.asarray(group).reshape(-1, *shape) for group in groups])
-    values = np.asarray(jax.jit(jax.vmap(target.log_density))(states))
-    return states[np.isfinite(values)]
-
-
-def _climbed(
-    target: Target, starts: np.ndarray, kinds: np.ndarray, num_kinds: int, budget: int, spent: int
-) -> Found:
-    """Climb from distinct starts, those met most often first, while the budget lasts."""
-    distinct, which, counts = np.unique(
-        same_form(target, starts), axis=0, return_inverse=True, return_counts=True
-    )
-    by_kind = np.zeros((len(distinct), num_kinds), int)
-    np.add.at(by_kind, (which.ravel(), kinds), 1)
-    order = np.argsort(-counts, kind="stable")
-    limit, price = spent + CLIMB_SHARE * budget, evaluations_per_table(target)
-    modes, values, visits = [], [], []
-    for first in range(0, len(order), CLIMB_BATCH):
-        rows = order[first : first + CLIMB_BATCH]
-        padded = np.resize(rows, CLIMB_BATCH)  # one shape for all batches
-        reached = climb(target, distinct[padded], batch_size=CLIMB_BATCH)
-        modes.append(same_form(target, reached.modes[: len(rows)]))
-        values.append(reached.mode_log_density[: len(rows)])
-        visits.append(by_kind[rows])
-        spent += int(np.sum(reached.num_steps[: len(rows)] + 1)) * price
-        if spent > limit:
-            break
-    states, first, which = np.unique(np.concatenate(modes), axis=0, return_index=True, return_inverse=True)
-    total = np.zeros((len(states), num_kinds), int)
-    np.add.at(total, which.ravel(), np.concatenate(visits))
-    spent += len(states) * price  # one table each for the gaps
-    return Found(states, np.concatenate(values)[first], total, spent)

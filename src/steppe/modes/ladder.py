@@ -6,6 +6,7 @@ ensemble where several of them find room. Together they see modes that none of t
 
 from typing import NamedTuple
 
+from steppe.diagnostics.neighbours import evaluations_per_kind
 from steppe.kernel.compose import Recipe
 from steppe.run.schedule import Schedule, geometric, schedule
 from steppe.samplers import dmala, robust_ensemble, roughness_tilted
@@ -36,22 +37,26 @@ class Member(NamedTuple):
         How its chains move.
     evaluations_per_step
         What a step of one chain costs.
+    evaluations_once
+        What a chain costs besides: its first state, and the last center of an ensemble.
     """
 
     name: str
     recipe: Recipe
     schedule: Schedule
     evaluations_per_step: int
+    evaluations_once: int
 
 
 def ladder(target: Target) -> list[Member]:
     """Return the members for a target."""
     if not target.domain.is_site_product:
         cooling = schedule(inverse_temperature=geometric(HOT, COLD))
-        # Weights of moves need a table of differences before and after.
-        return [Member("informed moves", informed_permutation("two_opt"), cooling, 2)]
+        # Weights of moves need a table of differences before and after, and the end is evaluated.
+        cost = 2 * evaluations_per_kind(target, "two_opt") + 1
+        return [Member("informed moves", informed_permutation("two_opt"), cooling, cost, 1)]
     return [
-        Member("plain", dmala(), schedule(inverse_temperature=geometric(HOT, COLD)), 1),
+        Member("plain", dmala(), schedule(inverse_temperature=geometric(HOT, COLD)), 1, 1),
         *(_tilted(target, price) for price in PRICES),
         *(_tied(target, copies) for copies in COPIES),
     ]
@@ -65,7 +70,8 @@ def _tilted(target: Target, price: float) -> Member:
     )
     differences = "exact" if target.has_differences else "gradient"
     recipe = roughness_tilted(strength, differences=differences)
-    return Member(f"tilted {strength:g}", recipe, cooling, 2 if target.has_differences else 1)
+    cost = 2 if target.has_differences else 1
+    return Member(f"tilted {strength:g}", recipe, cooling, cost, cost)
 
 
 def _tied(target: Target, copies: int) -> Member:
@@ -73,4 +79,4 @@ def _tied(target: Target, copies: int) -> Member:
     loose, tight = (coupling_variance_from_flip_fraction(f, squared_unit=unit) for f in (LOOSE, TIGHT))
     cooling = schedule(inverse_temperature=geometric(HOT, COLD), coupling_variance=geometric(loose, tight))
     recipe = robust_ensemble(copies, loose, center="lattice")
-    return Member(f"{copies} copies", recipe, cooling, copies)
+    return Member(f"{copies} copies", recipe, cooling, copies, copies + 1)

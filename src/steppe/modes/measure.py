@@ -1,6 +1,6 @@
 """Everything known about the modes found, and the order in which they are shown."""
 
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,20 +8,35 @@ import numpy as np
 from jax import Array
 
 from steppe.arguments import positive
-from steppe.diagnostics.flatness import OneSiteGaps, basin_mass, local_entropy, local_entropy_enumerated
-from steppe.diagnostics.neighbours import evaluations_per_table, gains
+from steppe.diagnostics.flatness import OneSiteGaps, local_entropy
+from steppe.diagnostics.flatness.basins import basins_of_table, share_error
+from steppe.diagnostics.flatness.tables import log_table, smoothed
+from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import map_states
+from steppe.errors import RunError
+from steppe.modes.climbing import Found, gap_cost
 from steppe.modes.merge import differing_sites, labels, pareto_front
 from steppe.modes.result import FlatModes, Mode
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.target import Target
 
 FLIP_FRACTION = 0.1
-NUM_PARTICLES, NUM_TEMPERATURES = 64, 32
+# As many particles as can be paid for, at least the fewest that have an error.
+NUM_PARTICLES, NUM_TEMPERATURES = (64, 32, 16), 32
 # Up to this many states basins and entropies are summed exactly.
 MAX_SUMMED = 2**16
 # Local entropies are estimated for this many times as many modes as are returned.
 SHORTLIST = 2
+
+
+class Measures(NamedTuple):
+    """Figures of modes, one entry each, and what they cost; the entropy is NaN where it was not measured."""
+
+    entropy: np.ndarray
+    entropy_error: np.ndarray
+    mass: np.ndarray
+    mass_error: np.ndarray
+    num_evaluations: int
 
 
 def default_variance(target: Target, given: float | None) -> float:
@@ -33,7 +48,7 @@ def default_variance(target: Target, given: float | None) -> float:
 
 def measured(
     target: Target,
-    found: Any,
+    found: Found,
     gaps: OneSiteGaps,
     scores: np.ndarray,
     stands_for: np.ndarray,
@@ -41,6 +56,7 @@ def measured(
     members: list[str],
     key: Array,
     num_modes: int,
+    budget: int,
     ranked_by: str,
     coupling_variance: float,
 ) -> FlatModes:
@@ -56,6 +72,8 @@ def measured(
         Names of the kinds of chains.
     key
         For estimates of the local entropy.
+    budget
+        Evaluations that are left.
     num_modes, ranked_by, coupling_variance
         As in `find_flat_modes`.
     """
@@ -63,14 +81,16 @@ def measured(
     is_front = pareto_front(found.log_density[leaders], -gaps.mean_absolute[leaders])
     # The front first: a high mode that is rough must not be cut away by many that are low and smooth.
     leaders = leaders[np.lexsort((-scores[leaders], ~is_front))][: SHORTLIST * num_modes]
-    entropy, error, cost = _entropies(target, found.states[leaders], coupling_variance, key)
+    measures = _measures(target, found, stands_for, leaders, coupling_variance, key, budget)
+    if ranked_by == "local_entropy":
+        leaders, measures = _with_entropy(leaders, measures, budget)
+    entropy = measures.entropy
     flatness = -gaps.mean_absolute[leaders] if ranked_by == "gap" else entropy
     is_front = pareto_front(found.log_density[leaders], flatness)
     ranks = scores[leaders] if ranked_by == "gap" else entropy
     shown = np.lexsort((-ranks, ~is_front))[:num_modes]
     shown = shown[np.argsort(-ranks[shown], kind="stable")]
     visits = np.stack([found.visits[stands_for == leader].sum(axis=0) for leader in leaders])
-    mass, mass_error = _basin_masses(target, found, stands_for, leaders)
     names = labels(gaps.mean_absolute[leaders[shown]])
     modes = tuple(
         Mode(
@@ -82,9 +102,9 @@ def measured(
             share_within=float(gaps.share_within[leaders[i]]),
             score=float(ranks[i]),
             local_entropy=float(entropy[i]),
-            local_entropy_error=float(error[i]),
-            basin_mass=float(mass[i]),
-            basin_mass_error=float(mass_error[i]),
+            local_entropy_error=float(measures.entropy_error[i]),
+            basin_mass=float(measures.mass[i]),
+            basin_mass_error=float(measures.mass_error[i]),
             num_visits=int(visits[i].sum()),
             found_by=tuple(name for name, seen in zip(members, visits[i], strict=True) if seen),
             is_on_front=bool(is_front[i]),
@@ -92,52 +112,95 @@ def measured(
         )
         for i, label in zip(shown, names, strict=True)
     )
-    spent = found.num_evaluations + cost
+    spent = found.num_evaluations + measures.num_evaluations
     return FlatModes(modes, ranked_by, float(coupling_variance), spent, len(found.states))
 
 
-def _entropies(
-    target: Target, states: np.ndarray, coupling_variance: float, key: Array
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Local entropies, their errors, and what they cost; on orders the log-mass within one move."""
-    domain = target.domain
-    if not domain.is_site_product:
-        values = map_states(_move_mass, target, states)
-        return values, np.zeros(len(states)), len(states) * evaluations_per_table(target)
-    if domain.num_states <= MAX_SUMMED:
-        exact = local_entropy_enumerated(target, states, coupling_variance)
-        return exact.value, exact.standard_error, domain.num_states
-    estimate = local_entropy(
-        target,
-        states,
-        coupling_variance,
-        key,
-        num_particles=NUM_PARTICLES,
-        num_temperatures=NUM_TEMPERATURES,
-        exact=False,
+def _with_entropy(leaders: np.ndarray, measures: Measures, budget: int) -> tuple[np.ndarray, Measures]:
+    """Leave out modes that cannot be ranked because their entropy could not be paid for."""
+    is_known = ~np.isnan(measures.entropy)
+    if not is_known.any():
+        raise RunError(
+            f"`find_flat_modes(flatness='local_entropy')` has {budget} evaluations left, too few to estimate "
+            "one local entropy. Raise `budget`, or rank by 'gap'."
+        )
+    kept = measures._replace(
+        entropy=measures.entropy[is_known],
+        entropy_error=measures.entropy_error[is_known],
+        mass=measures.mass[is_known],
+        mass_error=measures.mass_error[is_known],
     )
-    cost = len(states) * NUM_PARTICLES * NUM_TEMPERATURES
-    return estimate.value, estimate.standard_error, cost
+    return leaders[is_known], kept
+
+
+def _measures(
+    target: Target,
+    found: Found,
+    stands_for: np.ndarray,
+    leaders: np.ndarray,
+    coupling_variance: float,
+    key: Array,
+    budget: int,
+) -> Measures:
+    """Local entropies and basins: exact where all states can be paid for, else estimates."""
+    domain, states = target.domain, found.states[leaders]
+    if domain.is_site_product and domain.num_states <= min(MAX_SUMMED, budget):
+        return _summed(target, states, coupling_variance)
+    plain = np.array([found.visits[stands_for == leader, 0].sum() for leader in leaders], float)
+    size = max(found.visits[:, 0].sum(), 1)
+    entropy, error, cost = _entropies(target, states, coupling_variance, key, budget)
+    return Measures(entropy, error, plain / size, share_error(plain / size, size), cost)
+
+
+def _summed(target: Target, states: np.ndarray, coupling_variance: float) -> Measures:
+    """Exact figures from one table of all states; a mode that no chain met goes to the nearest one found."""
+    domain, table = target.domain, log_table(target)
+    index = np.asarray(domain.index(jnp.asarray(states, jnp.result_type(float))))
+    entropy = smoothed(table, domain, coupling_variance).ravel()[index]
+    basins = basins_of_table(target, table)
+    near = np.stack([differing_sites(domain, state, basins.modes) for state in states])
+    mass = np.bincount(np.argmin(near, axis=0), weights=basins.mass, minlength=len(states))
+    return Measures(entropy, np.zeros(len(states)), mass, np.zeros(len(states)), domain.num_states)
+
+
+def _entropies(
+    target: Target, states: np.ndarray, coupling_variance: float, key: Array, budget: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Local entropies of the first states that can be paid for, their errors, and what they cost.
+
+    On orders it is the log-mass within one move.
+    """
+    values, errors = np.full((2, len(states)), np.nan)
+    if not target.domain.is_site_product:
+        one = gap_cost(target)
+        size = min(len(states), budget // one)
+        if size:
+            values[:size], errors[:size] = map_states(_move_mass, target, states[:size]), 0.0
+        return values, errors, size * one
+    particles = next(
+        (n for n in NUM_PARTICLES if len(states) * _cost(target, n) <= budget), NUM_PARTICLES[-1]
+    )
+    size = min(len(states), budget // _cost(target, particles))
+    if size:
+        estimate = local_entropy(
+            target,
+            states[:size],
+            coupling_variance,
+            key,
+            num_particles=particles,
+            num_temperatures=NUM_TEMPERATURES,
+            exact=False,
+        )
+        values[:size], errors[:size] = estimate.value, estimate.standard_error
+    return values, errors, size * _cost(target, particles)
+
+
+def _cost(target: Target, num_particles: int) -> int:
+    """Evaluations of one estimate: the state, then every particle at every temperature."""
+    return (1 + num_particles * NUM_TEMPERATURES) * (2 if target.has_differences else 1)
 
 
 def _move_mass(target: Target, state: Array) -> Array:
     table, is_change = gains(target, state)
     around = jax.nn.logsumexp(jnp.where(is_change, table, -jnp.inf))
     return target.log_density(state) + jnp.logaddexp(0.0, around)
-
-
-def _basin_masses(
-    target: Target, found: Any, stands_for: np.ndarray, leaders: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mass that climbs to each mode or to one merged with it; else the share of plain chains."""
-    if target.domain.is_site_product and target.domain.num_states <= MAX_SUMMED:
-        basins = basin_mass(target)
-        near = np.stack(
-            [differing_sites(target.domain, found.states[leader], basins.modes) for leader in leaders]
-        )
-        owner = np.argmin(near, axis=0)  # of modes that no chain met, the nearest one found
-        return np.bincount(owner, weights=basins.mass, minlength=len(leaders)), np.zeros(len(leaders))
-    plain = np.array([found.visits[stands_for == leader, 0].sum() for leader in leaders], float)
-    size = max(found.visits[:, 0].sum(), 1)
-    shrunk = (plain + 2) / (size + 4)
-    return plain / size, np.sqrt(shrunk * (1 - shrunk) / (size + 4))

@@ -16,19 +16,14 @@ def same_form(target: Target, states: np.ndarray) -> np.ndarray:
     """Write states that stand for the same thing the same way: a tour may start anywhere."""
     if not isinstance(target, Tsp):
         return states
-    return canonical_tours(states, directed=_is_directed(target)).astype(states.dtype)
+    return canonical_tours(states, directed=not target.is_symmetric).astype(states.dtype)
 
 
 def distances_to(target: Target, state: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Number of sites, places or edges in which states differ from one."""
     if isinstance(target, Tsp):
-        return edge_distance(state, others, directed=_is_directed(target))
+        return edge_distance(state, others, directed=not target.is_symmetric)
     return differing_sites(target.domain, state, others)
-
-
-def _is_directed(target: Tsp) -> bool:
-    lengths = np.asarray(target.model.lengths)
-    return not np.array_equal(lengths, lengths.T)
 
 
 def differing_sites(domain: Domain, state: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -28,7 +28,7 @@ class Mode:
     score
         What the ranking is by: `U − price × sum of |ΔU| per site`, or the local entropy.
     local_entropy, local_entropy_error
-        `F(θ; η)` and its standard error; zero where it was summed exactly.
+        `F(θ; η)` and its standard error: zero where summed exactly, NaN where the budget did not reach.
     basin_mass, basin_mass_error
         Share of the law that climbs here: exact on small domains; else the share of plain chains that ended
         here, which is no equilibrium, with its standard error.
@@ -72,7 +72,7 @@ class FlatModes:
     coupling_variance
         `η` of the local entropies.
     num_evaluations
-        Log-densities evaluated: chains, climbs and measures.
+        Evaluations made, at most the budget: starts, chains, climbs and measures.
     num_found
         Distinct modes before merging and cutting.
     """
@@ -98,12 +98,13 @@ class FlatModes:
         return tuple(mode for mode in self.modes if mode.is_on_front)
 
     def to_records(self) -> list[dict[str, Any]]:
-        """Return the table as plain values, ready for JSON or a data frame."""
+        """Return the table as plain values, ready for JSON or a data frame; NaN becomes `None`."""
         records = []
         for mode in self.modes:
             record = dataclasses.asdict(mode)
             del record["position"]
-            records.append(record | {"levels": mode.levels.tolist(), "found_by": list(mode.found_by)})
+            record |= {"levels": mode.levels.tolist(), "found_by": list(mode.found_by)}
+            records.append({name: None if value != value else value for name, value in record.items()})
         return records
 
     def table(self) -> "Table":

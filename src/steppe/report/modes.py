@@ -1,6 +1,7 @@
 """Flat modes as a table and as a picture: height against roughness, one dot per mode."""
 
 import io
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,9 @@ def _cells(mode: "Mode") -> list[str]:
         f"{mode.log_density:.2f}",
         f"{mode.roughness:.3f}",
         f"{mode.max_drop:.2f}",
-        f"{mode.local_entropy:.2f} ({mode.local_entropy_error:.2f})",
+        "–"
+        if math.isnan(mode.local_entropy)
+        else f"{mode.local_entropy:.2f} ({mode.local_entropy_error:.2f})",
         f"{mode.basin_mass:.3f}",
         str(mode.num_visits),
         mode.label,

@@ -104,7 +104,7 @@ def rank_robust(
     for name, value in (("top", top), ("radius", radius)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
             raise DomainError(f"`{name}` must be an integer of at least 1; got {value!r}.")
-    directed = not (isinstance(target, Tsp) and _is_symmetric(target))
+    directed = not (isinstance(target, Tsp) and target.is_symmetric)
     cycles, first, visits = distinct_tours(tours, directed=directed)
     values = np.asarray(costs, float).ravel()[first]
     chosen = np.argsort(values, kind="stable")[:top]
@@ -147,8 +147,3 @@ def disrupted_costs(target: Tsp, tours: ArrayLike, moves: str = "two_opt") -> np
 def _mean_of_others(values: np.ndarray, is_near: np.ndarray, own: int) -> float:
     others = is_near & (np.arange(len(values)) != own)
     return float(values[others].mean()) if others.any() else float(values[own])
-
-
-def _is_symmetric(target: Tsp) -> bool:
-    lengths = np.asarray(target.model.lengths)
-    return bool((lengths == lengths.T).all())

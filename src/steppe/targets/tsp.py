@@ -66,6 +66,12 @@ class Tours:
 class Tsp(ModelTarget):
     """Tours as orders of cities."""
 
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether every way costs the same in both directions, so that a tour and its reverse are one."""
+        lengths = np.asarray(self.model.lengths)
+        return np.array_equal(lengths, lengths.T)
+
     def starts(self, key: Array, num_chains: int) -> Array:
         """Positions of uniform random tours, for `sample(initial=...)`; the default start is the same."""
         return self.domain.draw(key, (num_chains,))

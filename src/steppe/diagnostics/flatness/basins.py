@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 
 from steppe.arguments import count, positive
 from steppe.diagnostics.flatness.tables import law_of, log_table, steepest_roots
-from steppe.diagnostics.neighbours import after, evaluations_per_table, gains
+from steppe.diagnostics.neighbours import after, gains, makes_tables
 from steppe.diagnostics.states import Progress, flat_states, is_exact_wanted, map_states
 from steppe.errors import DomainError
 from steppe.target import Target
@@ -151,7 +151,7 @@ def basin_mass(
         As in `one_site_gaps`.
     """
     if positions is None:
-        return _enumerated_mass(target)
+        return basins_of_table(target, log_table(target))
     flat, _ = flat_states(target, positions)
     climbed = climb(target, flat, max_steps=max_steps, batch_size=batch_size, progress=progress)
     if not climbed.is_converged.all():
@@ -167,7 +167,7 @@ def basin_mass(
     return BasinMass(
         modes,
         share,
-        _share_error("basin_mass", share, len(flat), effective_size),
+        share_error(share, positive("basin_mass", "effective_size", effective_size, len(flat))),
         climbed.mode_log_density[first[order]],
         climbed.mean_log_density,
         expected,
@@ -212,7 +212,8 @@ def occupancy(
         mean = float(np.mean(map_states(_log_density, target, states)))
         if is_exact_wanted(target, exact):
             expected = law_of(log_table(target))[_indices(target, wanted)]
-    return Occupancy(share, _share_error("occupancy", share, len(states), effective_size), mean, expected)
+    size = positive("occupancy", "effective_size", effective_size, len(states))
+    return Occupancy(share, share_error(share, size), mean, expected)
 
 
 def _climb(target: Target, position: Array, max_steps: Array) -> dict[str, Array]:
@@ -234,7 +235,7 @@ def _climb(target: Target, position: Array, max_steps: Array) -> dict[str, Array
         state = after(target, state, change)
         return (state, num_steps + 1, *best_change(state))
 
-    has_own_table = evaluations_per_table(target) == 1
+    has_own_table = makes_tables(target)
     start = (position, jnp.asarray(0), *best_change(position))
     mode, num_steps, improves, _ = jax.lax.while_loop(is_climbing, step, start)
     return {
@@ -255,8 +256,8 @@ def _roots(target: Target, table: np.ndarray) -> np.ndarray:
     return steepest_roots(table, ROUNDINGS * np.finfo(jnp.result_type(float)).eps * max(finite.max(), 1))
 
 
-def _enumerated_mass(target: Target) -> BasinMass:
-    table = log_table(target)
+def basins_of_table(target: Target, table: np.ndarray) -> BasinMass:
+    """Exact mass of every basin, from the table of all log-densities."""
     law = law_of(table)
     mass = np.bincount(_roots(target, table), weights=law, minlength=law.size)
     indices = np.flatnonzero(mass)
@@ -278,8 +279,10 @@ def _indices(target: Target, states: np.ndarray) -> np.ndarray:
     return np.asarray(target.domain.index(jnp.asarray(states, jnp.result_type(float))))
 
 
-def _share_error(name: str, share: np.ndarray, num_states: int, effective_size: float | None) -> np.ndarray:
-    size = positive(name, "effective_size", effective_size, num_states)
-    # Agresti–Coull: a share of 0 or 1 among finitely many states is not certain.
+def share_error(share: np.ndarray, size: float) -> np.ndarray:
+    """Standard error of shares among `size` independent states.
+
+    Agresti–Coull: a share of 0 or 1 among finitely many states is not certain.
+    """
     shrunk = (share * size + 2) / (size + 4)
     return np.sqrt(shrunk * (1 - shrunk) / (size + 4))

@@ -1,0 +1,127 @@
+"""The chains that look for modes: how many, from where, and the states they leave to climb from."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import Array
+
+from steppe.errors import RunError, StartError
+from steppe.kernel.start import check_start
+from steppe.modes.ladder import Member
+from steppe.run.anneal import Annealed, anneal
+from steppe.target import Target
+
+# Of the budget: chains get the first share; draws of starting positions that are not valid may take another.
+CHAIN_SHARE, REDRAW_SHARE = 0.5, 0.05
+STEPS_PER_CHAIN = 200
+LEAST_CHAINS, MOST_CHAINS, LEAST_STEPS = 4, 512, 20
+START_ATTEMPTS = 100
+# A starting position is evaluated when it is chosen and when the run checks it.
+EVALUATIONS_PER_START = 2
+
+
+class Candidates(NamedTuple):
+    """States to climb from, the kind of chain that met each, and what they cost."""
+
+    states: np.ndarray
+    kinds: np.ndarray
+    num_evaluations: int
+
+
+def candidates(
+    target: Target,
+    members: list[Member],
+    key: Array,
+    budget: int,
+    initial: Any,
+    report: Callable[[int], None],
+) -> Candidates:
+    """Run the chains of every member and collect where they ended and the best they met.
+
+    Parameters
+    ----------
+    target, members, key, budget
+        What to look at, how, and for how many evaluations in all.
+    initial
+        Positions to start from, or `None` for uniform ones.
+    report
+        Called with the number of members done.
+    """
+    states, kinds, spent = [], [], 0
+    if initial is not None:
+        check_start(target, initial, batched=True)
+        initial = np.asarray(initial)
+        spent = len(initial)
+    budget -= spent
+    for index, member in enumerate(members):
+        num_chains, num_steps = _chains(member, int(CHAIN_SHARE * budget / len(members)))
+        own = jax.random.fold_in(key, index)
+        redraws = int(REDRAW_SHARE * budget / len(members)) // num_chains
+        positions, num_drawn = _starting_positions(target, own, num_chains, initial, redraws)
+        walked = anneal(
+            target,
+            member.recipe,
+            member.schedule,
+            key=own,
+            num_steps=num_steps,
+            num_chains=num_chains,
+            initial=positions,
+            progress=False,
+        )
+        met = _met(target, walked)
+        states.append(met)
+        kinds.append(np.full(len(met), index))
+        spent += num_drawn + num_chains * (_cost(member, num_steps) - 1)
+        report(index + 1)
+    return Candidates(np.concatenate(states), np.concatenate(kinds), spent)
+
+
+def _cost(member: Member, num_steps: int) -> int:
+    """Evaluations of one chain, its start included."""
+    return EVALUATIONS_PER_START + member.evaluations_once + num_steps * member.evaluations_per_step
+
+
+def _chains(member: Member, budget: int) -> tuple[int, int]:
+    """Split a budget into chains and steps."""
+    once, per_step = _cost(member, 0), member.evaluations_per_step
+    steps = min(STEPS_PER_CHAIN, (budget // LEAST_CHAINS - once) // per_step)
+    if steps < LEAST_STEPS:
+        least = LEAST_CHAINS * _cost(member, LEAST_STEPS)
+        raise RunError(
+            f"`find_flat_modes(budget=...)` leaves {budget} evaluations for the chains called "
+            f"{member.name!r}, which need {least}. Raise it to some {10 * least}."
+        )
+    return min(MOST_CHAINS, budget // _cost(member, steps)), steps
+
+
+def _starting_positions(
+    target: Target, key: Array, num_chains: int, initial: np.ndarray | None, redraws: int
+) -> tuple[np.ndarray, int]:
+    """Positions inside the support, and how many were evaluated to find them."""
+    if initial is not None:
+        chosen = jax.random.randint(key, (num_chains,), 0, len(initial))
+        return initial[np.asarray(chosen)], 0
+    evaluate = jax.jit(jax.vmap(target.log_density))
+    kept: list[np.ndarray] = []
+    attempts = min(START_ATTEMPTS, 1 + redraws)
+    for attempt in range(attempts):
+        drawn = target.domain.draw(jax.random.fold_in(key, attempt), (num_chains,))
+        kept.extend(np.asarray(drawn)[np.isfinite(np.asarray(evaluate(drawn)))])
+        if len(kept) >= num_chains:
+            return np.stack(kept[:num_chains]), (attempt + 1) * num_chains
+    raise StartError(
+        f"Only {len(kept)} of {attempts * num_chains} uniform positions of {target.domain!r} are "
+        "valid. Give some that are: `find_flat_modes(..., initial=positions)`."
+    )
+
+
+def _met(target: Target, walked: Annealed) -> np.ndarray:
+    """Where each chain ended and the best it met; of an ensemble also the center, if it is valid."""
+    shape = target.domain.shape
+    groups = [walked.best_position, walked.position]
+    if walked.center is not None and walked.position.ndim > walked.center.ndim:
+        values = jax.jit(jax.vmap(target.log_density))(walked.center)
+        groups.append(walked.center[np.isfinite(np.asarray(values))])
+    return np.concatenate([np.asarray(group).reshape(-1, *shape) for group in groups])

@@ -95,10 +95,6 @@ class Permutation(Domain):
         """Positions from whole numbers."""
         return self._checked_levels(levels).astype(jnp.result_type(float))
 
-    def embed(self, position: Array) -> Array:
-        """One-hot matrix of a position, place × item."""
-        return jax.nn.one_hot(position.astype(jnp.int32), self.num_sites, dtype=position.dtype)
-
     def differs(self, first: Array, second: Array) -> Array:
         """Boolean per place: whether two orders have different items there."""
         return first != second

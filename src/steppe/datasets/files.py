@@ -114,6 +114,19 @@ def contents(what: str, found: Found) -> bytes:
         raise DataError(f"{what!r}: {found.path} cannot be unpacked: {error}.") from error
 
 
+def text_of(what: str, found: Found) -> str:
+    """Return what a file holds as text; a byte that is none becomes a mark that no parser takes."""
+    return contents(what, found).decode("ascii", "replace")
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a file the user named, as `text_of` does."""
+    try:
+        return Path(path).read_text("ascii", "replace")
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
 def _unpacked(found: Found) -> bytes:
     if found.file.member is not None:
         with tarfile.open(found.path) as archive:

@@ -9,7 +9,7 @@ import numpy as np
 from steppe.datasets import catalogue
 from steppe.datasets.card import Card
 from steppe.datasets.download import File
-from steppe.datasets.files import Lookup, contents
+from steppe.datasets.files import Lookup, read_text, text_of
 from steppe.errors import DataError
 
 ARCHIVE = File(
@@ -57,7 +57,7 @@ def load_gset(name: str, lookup: Lookup) -> GraphInstance:
     )
     what = f"gset:{name}"
     found = lookup.find(what, alternatives)
-    graph = _parsed(what, contents(what, found).decode("ascii", "replace"))
+    graph = _parsed(what, text_of(what, found))
     best = float(row["best_known"]) if row["best_known"] else None
     card = dataclasses.replace(graph.card, name=what, sha256={found.path.name: found.sha256})
     return dataclasses.replace(graph, name=name, best_known=best, card=card)
@@ -71,11 +71,7 @@ def read_gset(path: str | PathLike[str]) -> GraphInstance:
     path
         The file. A missing weight counts as 1.
     """
-    try:
-        text = Path(path).read_text("ascii", "replace")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
-    return _parsed(str(path), text)
+    return _parsed(str(path), read_text(path))
 
 
 def _parsed(what: str, text: str) -> GraphInstance:

@@ -16,7 +16,7 @@ import numpy as np
 from steppe.datasets import catalogue
 from steppe.datasets.card import Card
 from steppe.datasets.download import File
-from steppe.datasets.files import Lookup, contents
+from steppe.datasets.files import Lookup, read_text, text_of
 from steppe.errors import DataError
 from steppe.optional import needed
 
@@ -79,7 +79,7 @@ def load_tsplib(name: str, lookup: Lookup) -> TspInstance:
     )
     what = f"tsplib:{name}"
     found = lookup.find(what, alternatives)
-    instance = _parsed(what, contents(what, found).decode("ascii", "replace"))
+    instance = _parsed(what, text_of(what, found))
     optimum = float(row["optimum"]) if row["optimum"] else None
     card = dataclasses.replace(instance.card, name=what, sha256={found.path.name: found.sha256})
     return dataclasses.replace(instance, optimum=optimum, card=card)
@@ -94,11 +94,7 @@ def read_tsplib(path: str | PathLike[str]) -> TspInstance:
         The file. Coordinates (`EUC_2D`, `CEIL_2D`, `MAN_2D`, `MAX_2D`, `GEO`, `ATT`) and explicit
         weights in any row form are understood.
     """
-    try:
-        text = Path(path).read_text("ascii", "replace")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
-    return _parsed(str(path), text)
+    return _parsed(str(path), read_text(path))
 
 
 def _parsed(what: str, text: str) -> TspInstance:

@@ -30,6 +30,16 @@ Loss = Callable[[Any, Array, Array], Array]
 def _modules() -> tuple[Any, Any]:
     eqx: Any = needed("equinox", "networks", "The evaluation networks")
 
+    def stacks(
+        key: Array, convolutions: tuple[Any, ...], layers: tuple[Any, ...], padding: int = 0
+    ) -> tuple[list[Any], list[Any]]:
+        """Convolutions, then linear layers, each with a key of its own in this order."""
+        keys = iter(jax.random.split(key, len(convolutions) + len(layers)))
+        return (
+            [eqx.nn.Conv2d(*size, padding=padding, key=next(keys)) for size in convolutions],
+            [eqx.nn.Linear(*size, key=next(keys)) for size in layers],
+        )
+
     class ConvolutionalAutoEncoder(eqx.Module):
         """Two convolutions, a code of 128 numbers, and two linear layers back; 3 284 304 parameters."""
 
@@ -37,13 +47,8 @@ def _modules() -> tuple[Any, Any]:
         layers: list[Any]
 
         def __init__(self, key: Array) -> None:
-            keys = jax.random.split(key, 5)
-            self.convolutions = [
-                eqx.nn.Conv2d(1, 32, 3, padding=1, key=keys[0]),
-                eqx.nn.Conv2d(32, 64, 3, padding=1, key=keys[1]),
-            ]
             sizes = ((3136, 128), (128, 3136), (3136, NUM_PIXELS))
-            self.layers = [eqx.nn.Linear(*size, key=key) for size, key in zip(sizes, keys[2:], strict=True)]
+            self.convolutions, self.layers = stacks(key, ((1, 32, 3), (32, 64, 3)), sizes, padding=1)
 
         def __call__(self, row: Array) -> Array:
             image = row.reshape(SHAPE)
@@ -59,13 +64,8 @@ def _modules() -> tuple[Any, Any]:
         layers: list[Any]
 
         def __init__(self, key: Array) -> None:
-            keys = jax.random.split(key, 5)
-            self.convolutions = [
-                eqx.nn.Conv2d(1, 6, 5, key=keys[0]),
-                eqx.nn.Conv2d(6, 16, 5, key=keys[1]),
-            ]
             sizes = ((256, 120), (120, 84), (84, NUM_DIGITS))
-            self.layers = [eqx.nn.Linear(*size, key=key) for size, key in zip(sizes, keys[2:], strict=True)]
+            self.convolutions, self.layers = stacks(key, ((1, 6, 5), (6, 16, 5)), sizes)
 
         def __call__(self, row: Array) -> Array:
             image = (row.reshape(SHAPE) - 0.5) / 0.5

@@ -22,7 +22,7 @@ from steppe.kernel.start import check_start
 from steppe.kernel.state import State
 from steppe.pytree import as_pytree
 from steppe.run.adapt import RANGE, TARGET_ACCEPTANCE
-from steppe.run.engine import START_STEP
+from steppe.run.engine import start_keys
 from steppe.run.progress import count_bar
 from steppe.run.schedule import Schedule, check_schedule
 from steppe.target import Target
@@ -139,9 +139,7 @@ def anneal(
 
 
 def _start(sampler: Sampler, key: Array, num_chains: int, initial: Any) -> _Walk:
-    keys = jax.vmap(lambda chain: jax.random.fold_in(jax.random.fold_in(key, chain), START_STEP))(
-        jnp.arange(num_chains)
-    )
+    keys = start_keys(key, jnp.arange(num_chains))
     if initial is None:
         initial = jax.vmap(sampler.target.domain.draw)(keys)
     else:

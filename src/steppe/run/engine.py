@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.errors import RunMismatchError
 from steppe.kernel.sampler import Sampler
@@ -72,9 +73,7 @@ class Engine:
         """Place every chain, at given positions or at uniform random ones."""
         plan, domain = self.plan, self.sampler.target.domain
         lanes = self._lanes().astype(np.uint32)
-        keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.fold_in(self.root, i), START_STEP))(
-            lanes.ravel()
-        )
+        keys = start_keys(self.root, lanes.ravel())
         draw_keys, init_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
         if positions is None:
             placed = jax.vmap(domain.draw)(draw_keys)
@@ -185,3 +184,8 @@ class Engine:
         if self.schedule.keeps_center:
             per_chain += 8 * int(np.prod(domain.shape))
         return per_chain * plan.blocks_per_shard * plan.chain_block
+
+
+def start_keys(root: Array, chains: ArrayLike) -> Array:
+    """Keys with which chains start, apart from those of all their steps."""
+    return jax.vmap(lambda chain: jax.random.fold_in(jax.random.fold_in(root, chain), START_STEP))(chains)

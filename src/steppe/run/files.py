@@ -1,5 +1,6 @@
 """Files that are either whole or not there: write aside, flush, rename, flush the directory."""
 
+import fcntl
 import hashlib
 import io
 import json
@@ -7,13 +8,30 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from steppe.errors import DamagedRunError, StorageError
 
 TEMPORARY = ".partial"
+
+
+def take_lock(directory: Path) -> IO[str]:
+    """Become the one writer of a directory, until the file returned is closed or the process ends."""
+    handle = None
+    try:
+        handle = (directory / "lock").open("a+")
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if handle is not None:
+            handle.close()
+        if isinstance(error, BlockingIOError):
+            raise StorageError(
+                f"{directory} is being written by another process. Wait for it, or stop it."
+            ) from None
+        raise StorageError(f"Could not lock {directory}: {error.strerror or error}.") from error
+    return handle
 
 
 def write_bytes(path: Path, content: bytes | memoryview) -> dict[str, Any]:

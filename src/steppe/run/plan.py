@@ -106,12 +106,14 @@ def make_plan(
     if not isinstance(keep, str) or keep not in Keep.__args__:
         raise RunError(f"`sample(keep=...)` must be one of {list(Keep.__args__)}; got {keep!r}.")
     plan = Plan(
-        num_chains=_whole("num_chains", num_chains, 1),
-        num_warmup=_whole("num_warmup", num_warmup, 0),
-        num_draws=_whole("num_draws", num_draws, 1),
-        thinning=_whole("thinning", thinning, 1),
+        num_chains=_whole("sample(num_chains=...)", num_chains, 1),
+        num_warmup=_whole("sample(num_warmup=...)", num_warmup, 0),
+        num_draws=_whole("sample(num_draws=...)", num_draws, 1),
+        thinning=_whole("sample(thinning=...)", thinning, 1),
         keep=keep,  # pyright: ignore[reportArgumentType]
-        chain_block=DEFAULT_CHAIN_BLOCK if chain_block is None else _whole("chain_block", chain_block, 1),
+        chain_block=DEFAULT_CHAIN_BLOCK
+        if chain_block is None
+        else _whole("sample(chain_block=...)", chain_block, 1),
         shard=_checked_shard(shard),
     )
     if plan.chain_block > MAX_CHAIN_BLOCK:
@@ -128,9 +130,8 @@ def make_plan(
 
 def longer(plan: Plan, num_draws: Any) -> Plan:
     """Return the plan with more draws per chain."""
-    if isinstance(num_draws, bool) or not isinstance(num_draws, int | np.integer) or num_draws < 1:
-        raise RunError(f"`extend(num_draws)` must be an integer of at least 1; got {num_draws!r}.")
-    extended = dataclasses.replace(plan, num_draws=plan.num_draws + int(num_draws))
+    more = _whole("extend(num_draws)", num_draws, 1)
+    extended = dataclasses.replace(plan, num_draws=plan.num_draws + more)
     _check_steps(extended)
     return extended
 
@@ -159,7 +160,7 @@ def _checked_shard(shard: Any) -> Shard:
     return Shard(index, count)
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _whole(given: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise RunError(f"`sample({name}=...)` must be an integer of at least {least}; got {value!r}.")
+        raise RunError(f"`{given}` must be an integer of at least {least}; got {value!r}.")
     return int(value)

@@ -8,7 +8,7 @@ from typing import Protocol
 from steppe.run.engine import Chunk
 from steppe.run.plan import Plan
 
-# Per second: as often as chunks end. Drawing takes about a millisecond.
+# Per second: as often as chunks end.
 REFRESHES = 2
 
 
@@ -32,7 +32,7 @@ def progress_bar(plan: Plan, first_row: int, shown: bool | None) -> Iterator[Rep
     shown
         `True`, `False`, or `None` for "when standard error is a terminal".
     """
-    if not (sys.stderr.isatty() if shown is None else shown):
+    if not _is_wanted(shown):
         yield lambda chunk: None
         return
     from rich.console import Console
@@ -82,12 +82,16 @@ def count_bar(what: str, total: int, shown: bool | None) -> Iterator[Callable[[i
     shown
         `True`, `False`, or `None` for "when standard error is a terminal".
     """
-    if not (sys.stderr.isatty() if shown is None else shown):
+    if not _is_wanted(shown):
         yield lambda done: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(console=Console(stderr=True), transient=True, refresh_per_second=REFRESHES) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.update(task, completed=done)
+
+
+def _is_wanted(shown: bool | None) -> bool:
+    return sys.stderr.isatty() if shown is None else shown

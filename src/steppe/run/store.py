@@ -10,7 +10,6 @@ A kill between any two system calls leaves the newest manifest whole and everyth
 """
 
 import contextlib
-import fcntl
 import platform
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,15 @@ import jax
 import numpy as np
 
 from steppe.errors import DamagedRunError, RunMismatchError, StorageError
-from steppe.run.files import TEMPORARY, checked_bytes, read_arrays, read_json, write_arrays, write_json
+from steppe.run.files import (
+    TEMPORARY,
+    checked_bytes,
+    read_arrays,
+    read_json,
+    take_lock,
+    write_arrays,
+    write_json,
+)
 
 FORMAT = 1
 KEPT_MANIFESTS = 2
@@ -75,19 +82,7 @@ class RunDirectory:
 
     def lock(self) -> None:
         """Become the one writer. The system drops the lock when the process ends, however it ends."""
-        handle = None
-        try:
-            handle = (self.path / "lock").open("a+")
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if handle is not None:
-                handle.close()
-            raise StorageError(
-                f"{self.path} is being written by another process. Wait for it, or stop it."
-            ) from None
-        except OSError as error:
-            raise StorageError(f"Could not lock {self.path}: {error.strerror or error}.") from error
-        self._lock = handle
+        self._lock = take_lock(self.path)
 
     def release(self) -> None:
         """Stop being the writer."""

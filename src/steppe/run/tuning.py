@@ -1,6 +1,5 @@
 """The adapted numbers of one chain: how they are read from a step and put into a sampler."""
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import jax
@@ -63,9 +62,7 @@ def tuned(sampler: Sampler, numbers: dict[str, Array]) -> Sampler:
     if "coupling_variance" in numbers and "center_step_size" in given:
         ratio = numbers["coupling_variance"] / given["coupling_variance"]
         numbers = {**numbers, "center_step_size": given["center_step_size"] * ratio}
-    coupling = with_numbers(sampler.landscape.coupling, numbers)
-    landscape = dataclasses.replace(sampler.landscape, coupling=coupling)
-    return sampler.replace(landscape=landscape, blocks=with_numbers(sampler.blocks, numbers))
+    return with_numbers(sampler, numbers)
 
 
 def observe(

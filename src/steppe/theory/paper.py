@@ -16,7 +16,7 @@ from steppe.diagnostics.exact import spectral_gap, stationary_law, target_law, t
 from steppe.samplers import dula
 from steppe.target import Target
 from steppe.theory.bounds import MAX_PAIRED, Bound, check_stable, compared
-from steppe.theory.confined import confined_chain, is_one_site
+from steppe.theory.confined import ConfinedChain, confined_chain, is_one_site
 from steppe.theory.constants import Box, Constants, constants, largest_norm
 
 
@@ -76,12 +76,9 @@ def proposition_5_4(
         `Θ_a`.
     """
     figures = constants(target, center_box=center_box)
-    exact = None
-    if center_box is not None and is_one_site(target):
-        matrix, law = confined_chain(
-            target, step_size, center_step_size, coupling_variance, center_box, is_adjusted=False
-        )
-        exact = float(np.abs(stationary_law(matrix) - law).sum())
+    numbers = step_size, center_step_size, coupling_variance
+    chain = _confined_chain(target, numbers, center_box, is_adjusted=False)
+    exact = None if chain is None else float(np.abs(stationary_law(chain.matrix) - chain.law).sum())
     log_value = _log_bias(figures, step_size, coupling_variance)
     assumptions = _assumptions(figures, step_size) | _confined(figures) | _quadratic(figures)
     return compared(log_value, assumptions, exact, largest=2.0, terms={"log_Z": figures.log_normalizer})
@@ -115,14 +112,9 @@ def theorem_5_5(
     log_memory = -math.inf
     if num_steps < math.inf:
         log_memory = num_steps * math.log1p(-min(math.exp(log_rate), 1 - 1e-16))
-    exact = None
-    if center_box is not None and is_one_site(target):
-        matrix, law = confined_chain(
-            target, step_size, center_step_size, coupling_variance, center_box, is_adjusted=False
-        )
-        is_limit = num_steps == math.inf
-        after = stationary_law(matrix)[None] if is_limit else np.linalg.matrix_power(matrix, int(num_steps))
-        exact = float(0.5 * np.abs(after - law).sum(axis=1).max())
+    numbers = step_size, center_step_size, coupling_variance
+    chain = _confined_chain(target, numbers, center_box, is_adjusted=False)
+    exact = None if chain is None else _worst_distance(chain, num_steps)
     return compared(
         float(np.logaddexp(log_memory, log_bias)),
         _assumptions(figures, step_size) | _confined(figures),
@@ -163,12 +155,9 @@ def theorem_5_6(
         - pulls * figures.center_distance**2
         + figures.center_alignment / η
     )
-    exact = None
-    if center_box is not None and is_one_site(target):
-        chain = confined_chain(
-            target, step_size, center_step_size, coupling_variance, center_box, is_adjusted=True
-        )
-        exact = spectral_gap(chain.matrix)
+    numbers = step_size, center_step_size, coupling_variance
+    chain = _confined_chain(target, numbers, center_box, is_adjusted=True)
+    exact = None if chain is None else spectral_gap(chain.matrix)
     value = math.exp(log_value)
     holds = True if value == 0 else None if exact is None else bool(value <= exact)
     assumptions = _assumptions(figures, step_size) | _confined(figures)
@@ -194,6 +183,23 @@ def drift_theorem(target: Target, center_step_size: float, coupling_variance: fl
         assumptions={"λ < 1": factor < 1},
         holds_here=8 * (factor - keep**2) >= factor and factor > keep**2,
     )
+
+
+def _confined_chain(
+    target: Target, numbers: tuple[float, float, float], center_box: Box | None, *, is_adjusted: bool
+) -> ConfinedChain | None:
+    """The chain with its center in the box, where it can be computed."""
+    if center_box is None or not is_one_site(target):
+        return None
+    return confined_chain(target, *numbers, center_box, is_adjusted=is_adjusted)
+
+
+def _worst_distance(chain: ConfinedChain, num_steps: float) -> float:
+    """Total variation from the law after `k` steps from the worst start, or in the limit."""
+    is_limit = num_steps == math.inf
+    matrix = chain.matrix
+    after = stationary_law(matrix)[None] if is_limit else np.linalg.matrix_power(matrix, int(num_steps))
+    return float(0.5 * np.abs(after - chain.law).sum(axis=1).max())
 
 
 def _assumptions(figures: Constants, step_size: float) -> dict[str, bool]:

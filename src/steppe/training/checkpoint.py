@@ -4,7 +4,6 @@ training.json    what is trained, how far it is, and which arrays count; replaci
 000600.npz       the arrays after 600 updates
 """
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steppe.errors import RunError, RunMismatchError, StorageError
-from steppe.run.files import read_arrays, read_json, write_arrays, write_json
+from steppe.run.files import read_arrays, read_json, take_lock, write_arrays, write_json
 
 FORMAT = 1
 RECORD = "training.json"
@@ -80,11 +79,7 @@ class Checkpoint:
             return
         if not (self.directory / RECORD).exists():
             self._check_is_free()
-        with (self.directory / "lock").open("a") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise StorageError(f"{self.directory} is being written by another training.") from None
+        with take_lock(self.directory):
             yield
 
     def _check_is_free(self) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from spread import mean_and_error
 
 import steppe
 from steppe.datasets import load
@@ -87,8 +88,7 @@ def main():
         pictures[name] = states
         row = {"sampler": name}
         for key in values[0]:
-            numbers = np.array([value[key] for value in values])
-            row[key] = (float(numbers.mean()), float(numbers.std(ddof=1) / np.sqrt(len(numbers))))
+            row[key] = mean_and_error([value[key] for value in values])
         rows.append(row)
         print(
             f"{name:26s} " + "   ".join(f"{key} {row[key][0]:8.3f} ± {row[key][1]:.3f}" for key in values[0])

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from spread import mean_and_error
 
 import steppe
 from steppe import targets
@@ -96,11 +97,6 @@ def after_flips(target, states, seed):
     return rows
 
 
-def mean_and_error(values):
-    values = np.asarray(values, float)
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0
-
-
 def best_schedules(rows, loss):
     """The schedule of each method with the least mean test error, and its rows."""
     best = {}
@@ -152,12 +148,11 @@ def draw(rows, path):
     figure, axes = style.subplots(len(SCHEDULES), 8.4, 3.4)
     for axis, loss in zip(axes, SCHEDULES, strict=True):
         for name, (_, found) in best_schedules(rows, loss).items():
-            curves = np.array([row["errors_after_flips"] for row in found])
-            error = curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
+            mean, error = mean_and_error([row["errors_after_flips"] for row in found])
             sampler = "robust_ensemble" if name.startswith("ensemble") else name
             dash = "--" if name.endswith("9") else "-"
             color = style.SAMPLER_COLORS[sampler]
-            axis.errorbar(FLIPS, curves.mean(axis=0), error, color=color, linestyle=dash, label=name)
+            axis.errorbar(FLIPS, mean, error, color=color, linestyle=dash, label=name)
         axis.set_xscale("log")
         axis.set_xlabel("random flips of 1001 weights")
         axis.set_title(f"{loss} loss")

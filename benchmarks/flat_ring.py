@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from spread import mean_and_error
 
 import steppe
 from steppe import targets
@@ -49,11 +50,8 @@ def best(target, make, num_seeds, shares=(None,)):
     tried = {setting: flips(target, make(*setting), 999, 200) for setting in settings}
     setting = max(tried, key=tried.__getitem__)
     values = [flips(target, make(*setting), seed, 300) for seed in range(num_seeds)]
-    return {
-        "setting": setting,
-        "flips": float(np.mean(values)),
-        "standard_error": float(np.std(values, ddof=1) / np.sqrt(len(values))),
-    }
+    mean, error = mean_and_error(values)
+    return {"setting": setting, "flips": mean, "standard_error": error}
 
 
 def show(name, found):

@@ -15,16 +15,11 @@ from pathlib import Path
 
 import jax
 import numpy as np
+from spread import mean_and_error
 
 import steppe
 from steppe import targets
 from steppe.targets.bernoulli import PAPER_MODES
-
-
-def spread(values):
-    values = np.asarray(values, float)
-    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
-
 
 # ---- 1. four bits ----------------------------------------------------------------------------------------
 
@@ -52,9 +47,9 @@ def four_bits(num_seeds):
         shares = np.asarray(shares)
         row = {"strength": strength}
         for name, columns in (("flat", flat), ("sharp", sharp)):
-            mean, error = spread(shares[:, columns].sum(axis=1))
+            mean, error = mean_and_error(shares[:, columns].sum(axis=1))
             row[name] = {"exact": float(law[columns].sum()), "sampled": mean, "standard_error": error}
-        mean, error = spread(shares @ heights)
+        mean, error = mean_and_error(shares @ heights)
         row["E[U]"] = {"exact": float(law @ heights), "sampled": mean, "standard_error": error}
         rows.append(row)
         print(
@@ -142,7 +137,7 @@ def thirteen_weights(num_instances=30, num_inputs=13, load=1.5):
         gains["edmala"].append(float((tempered_at(train, heights, plain @ train) - plain) @ test))
     rows = []
     for name, values in gains.items():
-        mean, error = spread(values)
+        mean, error = mean_and_error(values)
         rows.append({"law": name, "gain": mean, "standard_error": error})
         print(f"{name:24s} gain in test error at equal training error {mean:+.4f} ± {error:.4f}")
     return rows

@@ -6,6 +6,7 @@ import pytest
 
 from contract.cases import quick_jit, starts, target_on
 from steppe.samplers import ALL_RECIPES
+from tiers import cases
 
 NUM_STEPS = 5
 
@@ -29,7 +30,11 @@ def from_state(sampler, key, position):
 compiled_from_position = quick_jit(from_position)
 
 
-@pytest.mark.parametrize("name", ALL_RECIPES)
+# One recipe of every shape of state: with and without gradient, center, copies.
+CASES = cases(ALL_RECIPES, fast=("edmala", "gibbs", "gwg", "robust_ensemble"))
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_blackjax_runs_the_recipe_from_a_position_or_a_state(name):
     target = target_on("binary")
     arguments = ALL_RECIPES[name]().build(target, audit=False), jax.random.key(3), starts(target.domain)[0]

@@ -26,14 +26,17 @@ from contract.cases import (
 from steppe.samplers import ALL_RECIPES
 
 # Spins share their code with bits and one-hot sites of equal size with ragged ones: all recipes on all five
-# domains run in the full suite, two recipes on all five and the rest on three in the fast one. Variants share
-# their code with their recipe; the least regular domain is enough for them.
+# domains run in the full suite, two recipes on all five and the rest on three in the fast one. A step without
+# a decision is the beginning of one with it, block Gibbs shares its code with Gibbs, and variants with their
+# recipe: the least regular domain is enough for them in the fast suite.
 IN_FULL_SUITE = ("spin", "categorical")
 ON_ALL_IN_FAST_SUITE = ("dmala", "gibbs")
+ON_ONE_IN_FAST_SUITE = ("dula", "edula", "edula_glu", "block_gibbs")
 
 
 def case(name: str, domain: str):
     is_slow = domain in IN_FULL_SUITE and name not in ON_ALL_IN_FAST_SUITE
+    is_slow |= domain != "ragged" and name in ON_ONE_IN_FAST_SUITE
     return pytest.param((name, domain), id=f"{name}-{domain}", marks=[pytest.mark.slow] * is_slow)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import steppe
-from exact_targets import DOMAINS, polynomial_target, target_named
+from exact_targets import DOMAIN_CASES, polynomial_target, target_named
 from steppe.diagnostics.exact import target_law, transition_matrix
 from steppe.kernel.noise import Keys
 from steppe.kernel.state import State
@@ -49,7 +49,7 @@ def difference_tables(target: steppe.Target, exact: bool):
 
 
 @pytest.mark.parametrize("differences", ["gradient", "exact"])
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("domain", DOMAIN_CASES)
 def test_roughness_tilt_satisfies_detailed_balance_for_its_own_law(domain, differences):
     target, strength = target_named(domain, "smooth"), 1.7
     recipe = steppe.roughness_tilted(strength, 0.6, differences=differences)

@@ -14,13 +14,13 @@ import pytest
 
 import oracle
 import steppe
-from exact_targets import DOMAINS, target_named
+from exact_targets import DOMAIN_CASES, target_named
 from steppe.diagnostics.exact import transition_matrix
 from steppe.kernel.proposal.gibbs_with_gradients import Path
 from steppe.kernel.state import State
 from twins import Twin, both_steepnesses, oracle_domain, quick_jit, twin_of
 
-pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.parametrize("domain", DOMAINS)]
+pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.parametrize("domain", DOMAIN_CASES)]
 
 LOG_TOLERANCE = 1e-10
 CENTER_TOLERANCE = 1e-12

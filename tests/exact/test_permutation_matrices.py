@@ -15,7 +15,7 @@ from steppe.samplers.permutations import informed_permutation, uniform_permutati
 pytestmark = pytest.mark.usefixtures("float64")
 
 TOLERANCE = 1e-12
-SIZES = (4, 5)
+SIZES = (pytest.param(4, marks=pytest.mark.slow), 5)
 COUPLING_VARIANCE = 0.3
 
 RECIPES = {

@@ -36,7 +36,9 @@ def test_the_acceptance_rate_becomes_the_wanted_one(wanted):
     assert mean(trace, "acceptance_rate") == pytest.approx(wanted, rel=0.15)
 
 
-@pytest.mark.parametrize("recipe", [steppe.dula(), steppe.edula()], ids=lambda r: r.name)
+@pytest.mark.parametrize(
+    "recipe", [steppe.dula(), pytest.param(steppe.edula(), marks=pytest.mark.slow)], ids=lambda r: r.name
+)
 @pytest.mark.parametrize("wanted", [pytest.param(0.02, marks=pytest.mark.slow), 0.15])
 def test_the_flip_rate_of_an_unadjusted_sampler_becomes_the_wanted_one(recipe, wanted):
     trace = sampled(recipe, Adapt(flip_rate=wanted))

@@ -21,7 +21,12 @@ def cooling(end: float = 5.0):
 
 @pytest.mark.parametrize(
     "recipe",
-    [steppe.dmala(), steppe.gibbs(4), steppe.robust_ensemble(2, center="lattice"), steppe.gwg()],
+    [
+        steppe.dmala(),
+        steppe.gibbs(4),
+        pytest.param(steppe.robust_ensemble(2, center="lattice"), marks=pytest.mark.slow),
+        pytest.param(steppe.gwg(), marks=pytest.mark.slow),
+    ],
     ids=lambda recipe: recipe.name,
 )
 def test_cooling_a_small_lattice_finds_its_ground_state(recipe):

@@ -11,6 +11,7 @@ from small_runs import COUNTS, KEY, RECIPE, TARGET, digest, small_run
 
 import steppe
 from steppe.run import engine as engine_module
+from tiers import cases
 
 RECIPES = {
     "edmala": RECIPE,
@@ -18,10 +19,12 @@ RECIPES = {
     "gibbs": steppe.gibbs(2, scan="systematic"),
     "dula": steppe.dula(),
 }
+# A step of `dula` is one of `edmala` with less in it.
+CASES = cases(RECIPES, slow=("dula",))
 ALL_ROWS = COUNTS["num_warmup"] + COUNTS["num_draws"]
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", CASES)
 def test_any_chunk_length_gives_the_same_draws(name, monkeypatch):
     whole = digest(small_run(RECIPES[name]))
     for length in (1, 7, 64):
@@ -30,7 +33,7 @@ def test_any_chunk_length_gives_the_same_draws(name, monkeypatch):
         assert digest(small_run(RECIPES[name])) == whole
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", CASES)
 def test_a_chain_does_not_depend_on_how_many_others_there_are(name):
     alone = small_run(RECIPES[name], num_chains=1)
     crowd = small_run(RECIPES[name], num_chains=9)
@@ -38,7 +41,7 @@ def test_a_chain_does_not_depend_on_how_many_others_there_are(name):
     assert digest(small_run(RECIPES[name])) == digest(crowd, num_chains=4)
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", CASES)
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(name):
     shorter, longer = small_run(RECIPES[name]), small_run(RECIPES[name], num_draws=320)
     assert digest(shorter) == digest(longer, num_rows=ALL_ROWS)

@@ -2,12 +2,14 @@
 
 import re
 from pathlib import Path
+from unittest import mock
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import steppe
+from steppe.modes.ladder import ladder
 from steppe.samplers import ALL_RECIPES
 
 ROOT = Path(__file__).parents[2]
@@ -15,13 +17,24 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 LARGEST_IMAGE = 150_000
 
 
-@pytest.fixture(scope="module")
-def names():
+def run_blocks() -> dict:
     """What the python blocks define, run one after another as a reader would."""
     namespace: dict = {}
     for block in re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL):
         exec(compile(block, "README.md", "exec"), namespace)
     return namespace
+
+
+@pytest.fixture(scope="module")
+def names():
+    """The blocks, with one kind of chain looking for modes: each of the five compiles for two seconds."""
+    with mock.patch("steppe.modes.find.ladder", lambda target: ladder(target)[:1]):
+        return run_blocks()
+
+
+@pytest.mark.slow
+def test_modes_of_the_readme_are_found_as_it_stands():
+    assert 0 < len(run_blocks()["found"]) <= 5
 
 
 def test_every_python_block_runs_and_draws_states_of_the_domain(names):

@@ -29,6 +29,8 @@ from steppe.run.sample import sample
 from steppe.run.anneal import Annealed, anneal
 from steppe.modes import FlatModes, find_flat_modes
 from steppe.run.schedule import geometric, linear, schedule
+from steppe.tune import Tuned, tune
+from steppe.compare import Comparison, compare
 
 __all__ = [
     "errors",
@@ -70,4 +72,8 @@ __all__ = [
     "schedule",
     "geometric",
     "linear",
+    "tune",
+    "Tuned",
+    "compare",
+    "Comparison",
 ]

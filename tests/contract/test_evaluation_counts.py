@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import steppe
+import steppe.targets
 from contract.cases import one_chain, quick_jit, starts
 from exact_targets import polynomial_target
 from steppe.samplers import ALL_RECIPES
@@ -68,6 +69,7 @@ def test_gradient_recipe_evaluates_once_per_step_accepted_or_not(name):
     log_density = Counts(polynomial_target(DOMAIN, 1.0).log_density)
     is_accepted = run_counted(recipe, steppe.Target(log_density, DOMAIN))
     assert log_density.executed == per_step * (NUM_STEPS + 1)  # one more for `init`
+    assert recipe.build(polynomial_target(DOMAIN, 1.0), audit=False).evaluations_per_step == per_step
     if name in ("dmala", "edmala", "edmala_glu", "edmala_ou", "roughness_tilted", "gwg"):
         assert 0 < is_accepted.sum() < NUM_STEPS  # both outcomes were counted
 
@@ -102,15 +104,44 @@ def test_conditional_recipe_evaluates_every_candidate_once(name):
     log_density = Counts(polynomial_target(DOMAIN, 1.0).log_density)
     run_counted(recipe, steppe.Target(log_density, DOMAIN))
     assert log_density.executed == per_step * NUM_STEPS + 1
+    assert recipe.build(polynomial_target(DOMAIN, 1.0), audit=False).evaluations_per_step == per_step
 
 
 @pytest.mark.parametrize(("name", "tables"), [("gibbs", 2), ("hamming_ball", 1)])
 def test_difference_table_replaces_log_densities(name, tables):
     plain = polynomial_target(DOMAIN, 1.0)
     log_density, differences = Counts(plain.log_density), Counts(plain.differences)
-    run_counted(CONDITIONAL_RECIPES[name][0], steppe.Target(log_density, DOMAIN, differences=differences))
+    recipe, target = CONDITIONAL_RECIPES[name][0], steppe.Target(log_density, DOMAIN, differences=differences)
+    run_counted(recipe, target)
     assert log_density.executed == 1  # `init` only
     assert differences.executed == tables * NUM_STEPS
+    assert recipe.build(target, audit=False).evaluations_per_step == tables
+
+
+def test_tilt_from_exact_differences_pays_for_its_table():
+    recipe, plain = steppe.roughness_tilted(differences="exact"), polynomial_target(DOMAIN, 1.0)
+    tabled = steppe.Target(plain.log_density, DOMAIN, differences=plain.differences)
+    assert recipe.build(plain).evaluations_per_step == 1 + DOMAIN.num_sites * LEVELS
+    assert recipe.build(tabled).evaluations_per_step == 2
+
+
+def test_incremental_form_counts_as_the_share_of_sites_asked_for():
+    target = steppe.targets.ising_lattice((3, 3), 0.3)
+    assert target.incremental is not None
+    assert steppe.gibbs(9).build(target).evaluations_per_step == pytest.approx(1)
+    assert steppe.block_gibbs(2).build(target).evaluations_per_step == pytest.approx(2 * 4 / 9)
+
+
+def test_weighted_center_costs_one_evaluation_more():
+    recipe = steppe.robust_ensemble(3, center="lattice", center_weight=0.5)
+    assert recipe.build(polynomial_target(DOMAIN, 1.0)).evaluations_per_step == 4
+
+
+def test_informed_order_pays_for_a_table_there_and_back():
+    target = steppe.Target(lambda order: order[0] * 1.0, steppe.Permutation(5))
+    num_swaps = 10
+    recipe = steppe.informed_permutation("swap")
+    assert recipe.build(target).evaluations_per_step == 1 + 2 * (1 + num_swaps)
 
 
 def test_every_recipe_has_its_cost_counted():

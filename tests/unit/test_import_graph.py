@@ -51,7 +51,13 @@ LAYERS = [
 ]
 
 # Objects a user holds offer later stages as methods (`run.summary()`); they import them when called.
-MAY_REACH_UP_WHEN_CALLED = {"steppe.run.result", "steppe.kernel.compose", "steppe.modes.result"}
+MAY_REACH_UP_WHEN_CALLED = {
+    "steppe.run.result",
+    "steppe.kernel.compose",
+    "steppe.modes.result",
+    "steppe.tune.report",
+    "steppe.compare.comparison",
+}
 
 # Slow to import, or not always installed.
 ONLY_WHERE_NEEDED = {

@@ -1,4 +1,5 @@
 """`steppe`: run, resume, watch, merge, verify, diagnose, report, modes, and lists of what there is.
+"""`steppe`: run, resume, merge, verify, diagnose, modes, tune, compare, samplers, targets, version, …
 
 Exit codes: 0 done; 1 a diagnosis or verification found something; 2 the request is wrong; 3 storage failed,
 or another process of a distributed run stopped; 130 and 143 interrupted, with everything committed.
@@ -15,12 +16,14 @@ from cyclopts import App, CycloptsError, Parameter, Token
 from rich.console import Console
 from rich.markup import escape
 
+from steppe.cli.compare import compare
 from steppe.cli.modes import modes
 from steppe.cli.output import AsJson, fail, print_json, print_list, show
 from steppe.cli.report import report
 from steppe.cli.resolve import built_in_targets, is_own_code, make_adapt, make_recipe, make_target
 from steppe.cli.runfile import RunFile, checked, read_run_file
 from steppe.cli.watch import watch
+from steppe.cli.tune import tune
 from steppe.cli.where import Where, placed
 from steppe.errors import PeerError, RunError, SteppeError, StorageError
 from steppe.report.summary import printable
@@ -40,6 +43,8 @@ Shell = Literal["bash", "zsh", "fish"]
 app.command(modes)
 app.command(report)
 app.command(watch)
+app.command(tune)
+app.command(compare)
 
 
 def _whole(_: type, tokens: Sequence[Token]) -> int:

@@ -11,6 +11,7 @@ from steppe.errors import RunError, SteppeError
 from steppe.kernel.compose import Recipe
 from steppe.run.adapt import Adapt
 from steppe.samplers import ALL_RECIPES
+from steppe.samplers.permutations import ORDER_RECIPES
 from steppe.target import Target
 
 
@@ -41,7 +42,7 @@ def make_target(name: str, parameters: Mapping[str, Any]) -> Target:
 
 def make_recipe(name: str, parameters: Mapping[str, Any]) -> Recipe:
     """Build a recipe by name."""
-    return _called(_named(name, ALL_RECIPES, "sampler"), name, parameters)
+    return _called(_named(name, {**ALL_RECIPES, **ORDER_RECIPES}, "sampler"), name, parameters)
 
 
 def make_adapt(adapt: bool | Mapping[str, Any]) -> bool | Adapt:

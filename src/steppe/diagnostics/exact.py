@@ -5,6 +5,7 @@ so a test of these matrices is a test of the sampler.
 """
 
 from itertools import combinations
+from math import lgamma
 
 import jax
 import jax.numpy as jnp
@@ -210,3 +211,21 @@ def _proximal_matrix(target: Target, coupling_variance: Array, grid: Array, weig
         return weights @ jax.nn.softmax(values - distances / (2 * coupling_variance), axis=1)
 
     return jax.lax.map(row, flat)
+
+
+def expected_total_variation(law: np.ndarray, num_draws: int) -> float:
+    """Mean total variation between a law and the frequencies of independent draws from it: pure noise.
+
+    Parameters
+    ----------
+    law
+        Probabilities.
+    num_draws
+        Number of independent draws.
+    """
+    # De Moivre: E|X − np| = 2 m C(n, m) p^m (1 − p)^(n − m + 1) with m = ⌊np⌋ + 1, for a binomial X.
+    p = np.clip(np.asarray(law, float), 1e-300, 1 - 1e-16)
+    n, m = num_draws, np.minimum(np.floor(num_draws * p) + 1, num_draws)
+    log_choose = lgamma(n + 1) - np.array([lgamma(k + 1) + lgamma(n - k + 1) for k in m.ravel()])
+    terms = np.log(2 * m) + log_choose + m * np.log(p) + (n - m + 1) * np.log1p(-p)
+    return float(0.5 * np.exp(terms).sum() / n)

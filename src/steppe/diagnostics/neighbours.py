@@ -7,7 +7,8 @@ of flatness ask only for the gains of all changes and for the state after one of
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.kernel.proposal.order_moves import TABLED, as_move, differences, is_move, moved
+from steppe.kernel.cost import evaluations_per_order_table, evaluations_per_site_table
+from steppe.kernel.proposal.order_moves import TABLED, as_move, differences, moved
 from steppe.target import Target
 
 
@@ -43,17 +44,7 @@ def makes_tables(target: Target) -> bool:
 
 
 def evaluations_per_table(target: Target) -> int:
-    """Evaluations that one call of `gains` makes: every table the target makes itself counts as one.
-
-    Other targets are evaluated at every neighbour, `2n(n − 1)` of them on orders of `n` items, and at the
-    state itself: once, on orders once per kind of move.
-    """
-    domain = target.domain
-    if not domain.is_site_product:
-        return sum(evaluations_per_kind(target, kind) for kind in TABLED)
-    return 1 if makes_tables(target) else domain.num_sites * domain.max_levels + 1
-
-
-def evaluations_per_kind(target: Target, kind: str) -> int:
-    """Evaluations that the differences of one kind of moves of an order take."""
-    return 1 if makes_tables(target) else int(is_move(kind, target.domain.num_sites).sum()) + 1
+    """Evaluations that one call of `gains` makes, on orders a table for each kind of move."""
+    if target.domain.is_site_product:
+        return evaluations_per_site_table(target)
+    return sum(evaluations_per_order_table(target, kind) for kind in TABLED)

@@ -34,6 +34,11 @@ class ProposeAndDecide:
         """Whether the block leaves the joint law invariant."""
         return self.accept.leaves_target_invariant or self.proposal.is_exact
 
+    def evaluations(self, landscape: Landscape) -> float:
+        """Evaluations of one step: those of the proposed state, and those the proposal needs to weigh it."""
+        weighs = getattr(self.proposal, "evaluations", None)
+        return landscape.evaluations + (0 if weighs is None else weighs(landscape))
+
     def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
         """Propose, evaluate once, decide once."""
         forward = self.proposal.distribution(landscape, state)
@@ -56,6 +61,10 @@ class Draw:
     def moves(self) -> tuple[str, ...]:
         """Fields of the state that the block changes."""
         return self.proposal.moves
+
+    def evaluations(self, landscape: Landscape) -> float:
+        """Evaluations of one step: none."""
+        return 0
 
     def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, None]:
         """Draw and move there."""

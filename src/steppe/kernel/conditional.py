@@ -50,6 +50,16 @@ class BlockConditional:
     is_exact = True
     needs_gradient = False
 
+    def evaluations(self, landscape: Landscape) -> float:
+        """Evaluations of one step: one per candidate, or what differences cost where the target has them."""
+        target, size = landscape.target, self.block_size
+        num_candidates = len(self._shifts(target))
+        if target.incremental is not None:
+            asked = size if self._is_single_site else size * num_candidates
+            return self.num_updates * asked / target.domain.num_sites
+        is_tabled = self._is_single_site and target.has_differences
+        return self.num_updates * (1 if is_tabled else num_candidates)
+
     def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
         """Resample the blocks of one step."""
 

@@ -33,6 +33,11 @@ class Landscape:
         """Where the position lives."""
         return self.target.domain
 
+    @property
+    def evaluations(self) -> int:
+        """What evaluating a state costs: value and gradient, and what the tilt asks for."""
+        return 1 + self.tilt.evaluations(self.target)
+
     def at(self, position: Array, center: Array | None) -> State:
         """Evaluate value and gradient at a position: the one model evaluation of a step."""
         value, gradient = self.target.value_and_grad(position)

@@ -44,6 +44,10 @@ class Replicas:
         """Whether the block leaves the joint law invariant."""
         return self.block.is_exact
 
+    def evaluations(self, landscape: Landscape) -> float:
+        """Evaluations of one step: those of every copy."""
+        return (landscape.coupling.replicas or 1) * self.block.evaluations(landscape)
+
     def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
         """Move all copies; report their mean acceptance and the total number of flips."""
 
@@ -125,6 +129,10 @@ class WeightedCenter:
     def start(self, landscape: Landscape, center: Array) -> CenterEvaluation:
         """Evaluate the center once before the first step."""
         return CenterEvaluation(*landscape.target.value_and_grad(center))
+
+    def evaluations(self, landscape: Landscape) -> float:
+        """Evaluations of one step: that of the proposed center."""
+        return 1
 
     def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
         """One decision on the center, at the cost of one evaluation."""

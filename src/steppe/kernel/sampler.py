@@ -39,6 +39,11 @@ class Sampler:
         """What is sampled."""
         return self.landscape.target
 
+    @property
+    def evaluations_per_step(self) -> float:
+        """What a step of one chain costs, in evaluations of the model (see `kernel.cost`)."""
+        return sum(block.evaluations(self.landscape) for block in self.blocks)
+
     def init(self, position: Array, key: Array | None = None) -> State:
         """Evaluate a starting position.
 

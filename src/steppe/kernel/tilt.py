@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from steppe.domain import Domain
+from steppe.kernel.cost import evaluations_per_site_table
 from steppe.kernel.state import State
 from steppe.pytree import piece, static
 from steppe.target import Target
@@ -26,6 +27,10 @@ class NoTilt:
     def price(self, domain: Domain, state: State) -> Array:
         """No price."""
         return jnp.zeros((), state.log_density.dtype)
+
+    def evaluations(self, target: Target) -> int:
+        """Evaluations beyond value and gradient: none."""
+        return 0
 
     def rise(self, domain: Domain, new: State, old: State) -> Array:
         """No price."""
@@ -57,6 +62,10 @@ class RoughnessTilt:
     def price(self, domain: Domain, state: State) -> Array:
         """`λ R` of a state."""
         return self.strength * self.roughness(domain, state)
+
+    def evaluations(self, target: Target) -> int:
+        """Evaluations beyond value and gradient: a table, if `R` is made from one."""
+        return 0 if self.differences == "gradient" else evaluations_per_site_table(target)
 
     def rise(self, domain: Domain, new: State, old: State) -> Array:
         """`λ (R(new) − R(old))`."""

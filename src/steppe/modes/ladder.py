@@ -6,7 +6,6 @@ ensemble where several of them find room. Together they see modes that none of t
 
 from typing import NamedTuple
 
-from steppe.diagnostics.neighbours import evaluations_per_kind
 from steppe.kernel.compose import Recipe
 from steppe.run.schedule import Schedule, geometric, schedule
 from steppe.samplers import dmala, robust_ensemble, roughness_tilted
@@ -52,11 +51,9 @@ def ladder(target: Target) -> list[Member]:
     """Return the members for a target."""
     if not target.domain.is_site_product:
         cooling = schedule(inverse_temperature=geometric(HOT, COLD))
-        # Weights of moves need a table of differences before and after, and the end is evaluated.
-        cost = 2 * evaluations_per_kind(target, "two_opt") + 1
-        return [Member("informed moves", informed_permutation("two_opt"), cooling, cost, 1)]
+        return [_member(target, "informed moves", informed_permutation("two_opt"), cooling)]
     return [
-        Member("plain", dmala(), schedule(inverse_temperature=geometric(HOT, COLD)), 1, 1),
+        _member(target, "plain", dmala(), schedule(inverse_temperature=geometric(HOT, COLD))),
         *(_tilted(target, price) for price in PRICES),
         *(_tied(target, copies) for copies in COPIES),
     ]
@@ -70,8 +67,8 @@ def _tilted(target: Target, price: float) -> Member:
     )
     differences = "exact" if target.has_differences else "gradient"
     recipe = roughness_tilted(strength, differences=differences)
-    cost = 2 if target.has_differences else 1
-    return Member(f"tilted {strength:g}", recipe, cooling, cost, cost)
+    once = 2 if target.has_differences else 1
+    return _member(target, f"tilted {strength:g}", recipe, cooling, once)
 
 
 def _tied(target: Target, copies: int) -> Member:
@@ -79,4 +76,9 @@ def _tied(target: Target, copies: int) -> Member:
     loose, tight = (coupling_variance_from_flip_fraction(f, squared_unit=unit) for f in (LOOSE, TIGHT))
     cooling = schedule(inverse_temperature=geometric(HOT, COLD), coupling_variance=geometric(loose, tight))
     recipe = robust_ensemble(copies, loose, center="lattice")
-    return Member(f"{copies} copies", recipe, cooling, copies, copies + 1)
+    return _member(target, f"{copies} copies", recipe, cooling, copies + 1)
+
+
+def _member(target: Target, name: str, recipe: Recipe, cooling: Schedule, once: int = 1) -> Member:
+    per_step = int(recipe.build(target, audit=False).evaluations_per_step)
+    return Member(name, recipe, cooling, per_step, once)

@@ -1,6 +1,6 @@
 """Samplers of orders, for targets on a `Permutation` domain."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from steppe.arguments import positive
@@ -74,3 +74,9 @@ def _kinds(name: str, moves: Any, allowed: tuple[str, ...]) -> tuple[str, ...]:
             f"`{name}(moves=...)` must be one or several, each once, of {options}; got {moves!r}."
         )
     return tuple(given)
+
+
+# Every recipe of orders with its defaults.
+ORDER_RECIPES: dict[str, Callable[..., Recipe]] = {
+    make.__name__: make for make in (informed_permutation, uniform_permutation)
+}

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 
 from steppe.kernel import noise
+from steppe.kernel.cost import evaluations_per_order_table
 from steppe.kernel.landscape import Landscape
 from steppe.kernel.noise import Keys
 from steppe.kernel.order_coupling import OrderCoupling
@@ -100,6 +101,10 @@ class InformedMoves(OrderProposal):
             rows, columns = np.nonzero(is_move(kind, size))
             lists.append(as_move(kind, jnp.asarray(rows), jnp.asarray(columns), index))
         return _joined(lists)
+
+    def evaluations(self, landscape: Landscape) -> int:
+        """Evaluations that weigh a proposal and its way back: a table of every kind for each."""
+        return 2 * sum(evaluations_per_order_table(landscape.target, kind) for kind in self.kinds)
 
     def _scores(self, landscape: Landscape, state: State, kind: str) -> Array:
         gains = landscape.inverse_temperature * differences(landscape.target, kind, state.position)

@@ -1,0 +1,74 @@
+"""`steppe tune`: choose a number of a sampler for a target from the command line."""
+
+from pathlib import Path
+
+import jax
+from rich.console import Console
+
+from steppe.cli.output import AsJson, print_json
+from steppe.cli.resolve import make_recipe, make_target
+from steppe.run.adapt import TARGET_ACCEPTANCE
+from steppe.tune import tune as tuned_recipe
+from steppe.tune.search import Goal
+
+
+def tune(
+    target: str,
+    *,
+    recipe: str = "dmala",
+    goal: Goal = "acceptance",
+    number: str | None = None,
+    acceptance: float = TARGET_ACCEPTANCE,
+    loss: float | None = None,
+    seed: int = 0,
+    num_chains: int = 8,
+    num_warmup: int = 500,
+    num_draws: int = 1000,
+    out: Path | None = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choose a number of a sampler for a target, by a stated rule, from short runs.
+
+    Example: `steppe tune paper_bernoulli --recipe dmala --goal ess`
+
+    Parameters
+    ----------
+    target
+        Built-in target, or `module:function` that returns a `steppe.Target`.
+    recipe
+        Sampler.
+    goal
+        Reach an acceptance rate, most effective draws per evaluation, or a stated loss in E[U].
+    number
+        Which number to move; the step size by default, and for a loss the strength or the replicas.
+    acceptance
+        Wanted acceptance rate.
+    loss
+        Wanted loss in E[U], in nats.
+    seed
+        Random seed.
+    num_chains, num_warmup, num_draws
+        Length of one trial.
+    out
+        Directory for `tuning.png` and `tuning.svg`.
+    as_json
+        Print everything tried as JSON.
+    """
+    found = tuned_recipe(
+        make_recipe(recipe, {}),
+        make_target(target, {}),
+        key=jax.random.key(seed),
+        goal=goal,
+        number=number,
+        acceptance=acceptance,
+        loss=loss,
+        num_chains=num_chains,
+        num_warmup=num_warmup,
+        num_draws=num_draws,
+    )
+    if out is not None:
+        found.plot(out / "tuning")
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        Console().print(found.table())

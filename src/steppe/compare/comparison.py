@@ -1,0 +1,224 @@
+"""`compare`: samplers on one target, with equal budgets and each tuned by the same rule."""
+
+import dataclasses
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+from jax import Array
+
+from steppe.arguments import choice, count, random_key
+from steppe.compare.measure import Measurement, measure, spend
+from steppe.diagnostics.states import is_exact_wanted
+from steppe.errors import RunError
+from steppe.kernel.compose import Recipe
+from steppe.run.progress import count_bar
+from steppe.target import Target
+from steppe.tune.grids import STEP_SIZES, with_value
+from steppe.tune.report import Tuned
+from steppe.tune.search import tune
+from steppe.tune.trial import adjusted, check_gradient_exists
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.console import Group
+
+    from steppe.results import Results
+
+Rule = Literal["ess", "acceptance", "none"]
+
+DEFAULT_SEEDS = 20
+DEFAULT_BUDGET = 20_000
+NUM_TUNING_CHAINS = 8
+LEAST_TUNING_STEPS = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """What came out of `compare`.
+
+    Attributes
+    ----------
+    results
+        Tables with intervals, notes, settings and provenance: one `results.json`.
+    recipes
+        The recipes as they ran, with the numbers that tuning chose.
+    tuning
+        How they were chosen, for those that have a step size.
+    """
+
+    results: "Results"
+    recipes: dict[str, Recipe]
+    tuning: dict[str, Tuned]
+
+    def summary(self) -> "Group":
+        """Return the tables for the terminal; print them with rich, or take `str(comparison)`."""
+        from steppe.report.comparison import summary
+
+        return summary(self.results)
+
+    def figures(self) -> dict[str, "Figure"]:
+        """Draw the figures, by key."""
+        from steppe.report.comparison import draw
+
+        return draw(self.results)
+
+    def save(self, directory: str | Path) -> Path:
+        """Write `results.json` and the figures, as PNG and SVG; returns the path of the former."""
+        from steppe.report.style import save
+
+        path = self.results.save(Path(directory))
+        for key, figure in self.figures().items():
+            save(figure, Path(directory) / key)
+        return path
+
+    def __str__(self) -> str:
+        from steppe.report.comparison import as_text
+
+        return as_text(self.results)
+
+
+def compare(
+    target: Target,
+    recipes: Sequence[Recipe] | Mapping[str, Recipe],
+    *,
+    key: Array,
+    seeds: int = DEFAULT_SEEDS,
+    budget: int = DEFAULT_BUDGET,
+    tuned_by: Rule = "ess",
+    tuning_budget: int | None = None,
+    initial: Any = None,
+    name: str = "comparison",
+    progress: bool | None = None,
+) -> Comparison:
+    """Run samplers on a target with equal budgets and put their figures side by side.
+
+    Parameters
+    ----------
+    target
+        What to sample.
+    recipes
+        What to compare: recipes, or recipes by the label they shall have.
+    key
+        Random key; the same key gives the same draws.
+    seeds
+        Independent chains per recipe, at least 2. Intervals are over them.
+    budget
+        Evaluations of the model per seed, a fifth of them warm-up. What counts as an evaluation is said in
+        `steppe.kernel.cost`.
+    tuned_by
+        The rule by which every step size is chosen: `"ess"`, most effective draws per evaluation on a grid;
+        `"acceptance"`, an acceptance rate of 0.574; `"none"`, the numbers given. An unadjusted recipe gets
+        the step size of its adjusted twin, because its effective draws grow with its bias. Other numbers, and
+        recipes without step size, run as they are given.
+    tuning_budget
+        Evaluations for tuning a recipe, on another key; as many as all seeds have by default.
+    initial
+        Starting positions, one per seed; uniform random ones by default.
+    name
+        Name of the results.
+    progress
+        Show a progress bar; by default when standard error is a terminal.
+
+    Returns
+    -------
+    Comparison
+        Tables (`.summary()`, `.results`), figures, and `.save(directory)`.
+
+    Notes
+    -----
+    Effective draws are those of the worse of the log-density and the distance from the best state met.
+    One-site changes are measured on 16 draws per seed, beyond the budget.
+    """
+    started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.perf_counter()
+    entries = _labelled(recipes)
+    rule, root = choice("compare", "tuned_by", tuned_by, Rule), random_key("compare", key)
+    num_seeds, total = _seeds(seeds), count("compare", "budget", budget)
+    for label, recipe in entries.items():
+        recipe.build(target, audit=False)  # refuses what does not fit, before anything runs
+        check_gradient_exists(recipe, target)
+        spend(label, recipe, target, total)
+    for_tuning = (
+        num_seeds * total if tuning_budget is None else count("compare", "tuning_budget", tuning_budget)
+    )
+    tuning: dict[str, Tuned] = {}
+    measured: dict[str, Measurement] = {}
+    tune_key, run_key = jax.random.split(root)
+    with count_bar("comparing", 2 * len(entries), progress) as report:
+        for index, (label, recipe) in enumerate(entries.items()):
+            found = _tuned(recipe, target, jax.random.fold_in(tune_key, index), rule, for_tuning)
+            if found is not None:
+                tuning[label] = found
+            ready = (
+                recipe
+                if found is None
+                else with_value(recipe, "step_size", found.recipe.numbers["step_size"])
+            )
+            report(2 * index + 1)
+            measured[label] = measure(
+                ready,
+                target,
+                jax.random.fold_in(run_key, index),
+                spend(label, ready, target, total),
+                num_seeds,
+                initial,
+                is_exact_wanted(target, None),
+            )
+            report(2 * index + 2)
+    from steppe.compare.tables import Request, results_of
+
+    request = Request(name, target, num_seeds, total, rule, for_tuning, started, clock)
+    results = results_of(request, measured, tuning)
+    return Comparison(results, {label: m.recipe for label, m in measured.items()}, tuning)
+
+
+def _tuned(recipe: Recipe, target: Target, key: Array, rule: str, budget: int) -> Tuned | None:
+    """Tune the step size, of an unadjusted recipe that of its adjusted twin."""
+    if rule == "none" or "step_size" not in recipe.numbers:
+        return None
+    twin = adjusted(recipe)
+    per_step = twin.build(target, audit=False).evaluations_per_step
+    num_steps = max(LEAST_TUNING_STEPS, int(budget / (per_step * NUM_TUNING_CHAINS * len(STEP_SIZES))))
+    return tune(
+        twin,
+        target,
+        key=key,
+        goal=rule,  # pyright: ignore[reportArgumentType]
+        num_chains=NUM_TUNING_CHAINS,
+        num_warmup=num_steps // 3,
+        num_draws=num_steps - num_steps // 3,
+        progress=False,
+    )
+
+
+def _labelled(recipes: Any) -> dict[str, Recipe]:
+    labelled: dict[str, Any]
+    if isinstance(recipes, Recipe):
+        recipes = [recipes]
+    if isinstance(recipes, Mapping):
+        labelled = {str(label): recipe for label, recipe in recipes.items()}
+    else:
+        listed = (
+            list(recipes) if isinstance(recipes, Sequence) and not isinstance(recipes, str) else [recipes]
+        )
+        labelled = {getattr(recipe, "name", ""): recipe for recipe in listed}
+        if len(labelled) < len(listed) and all(isinstance(recipe, Recipe) for recipe in listed):
+            raise RunError(
+                "`compare(target, recipes)` got several recipes of one name; label them, for example "
+                "`{'tight': edmala_glu(), 'loose': edmala_glu(coupling_variance=4.0)}`."
+            )
+    for recipe in labelled.values() or (None,):
+        if not isinstance(recipe, Recipe):
+            raise RunError(
+                "`compare(target, recipes)` needs recipes such as `[steppe.dmala(), steppe.gibbs()]`; got "
+                f"{recipes!r}."
+            )
+    return labelled
+
+
+def _seeds(seeds: Any) -> int:
+    if count("compare", "seeds", seeds) < 2:
+        raise RunError(f"`compare(seeds={seeds})` leaves no interval to state; use at least 2, better 20.")
+    return int(seeds)

@@ -1,0 +1,254 @@
+"""From figures per seed to tables with intervals: the results of a comparison."""
+
+import math
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from steppe.compare.measure import Measurement
+from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
+from steppe.diagnostics.flatness import one_site_gaps
+from steppe.kernel.compose import Recipe
+from steppe.kernel.tilt import RoughnessTilt
+from steppe.results import Array, Cell, Column, Estimate, Figure, Provenance, Results, Table
+from steppe.run.store import software
+from steppe.target import Target
+from steppe.tune.report import Tuned
+
+CONFIDENCE = 0.95
+PER_EVALUATIONS = 1000
+REFERENCE = "exact π"
+
+
+class Request(NamedTuple):
+    """What was asked for, for the record."""
+
+    name: str
+    target: Target
+    num_seeds: int
+    budget: int
+    rule: str
+    tuning_budget: int
+    started: str
+    clock: float
+
+
+EFFICIENCY_COLUMNS = [
+    Column(key="sampler", label="sampler"),
+    Column(key="law", label="law"),
+    Column(key="step_size", label="step size"),
+    Column(key="cost", label="evaluations per step"),
+    Column(key="steps", label="steps kept"),
+    Column(key="ess_per_evaluation", label="effective draws per 1000 evaluations", better="higher"),
+    Column(key="ess_per_second", label="effective draws per second", better="higher"),
+    Column(key="worst", label="of"),
+    Column(key="rhat", label="R-hat", better="lower"),
+    Column(key="acceptance", label="acceptance"),
+    Column(key="flips", label="flips per step"),
+]
+LAW_COLUMNS = [
+    Column(key="sampler", label="sampler"),
+    Column(key="law", label="law"),
+    Column(key="log_density", label="E[U]", unit="nats"),
+    Column(key="roughness", label="mean |ΔU|", unit="nats"),
+]
+DISTANCE_COLUMNS = [
+    Column(key="tv", label="TV per seed", better="lower"),
+    Column(key="tv_perfect", label="perfect sampling"),
+    Column(key="tv_pooled", label="TV, seeds pooled", better="lower"),
+    Column(key="tv_noise", label="noise alone"),
+]
+
+
+def results_of(request: Request, measured: Mapping[str, Measurement], tuning: Mapping[str, Tuned]) -> Results:
+    """Tables, notes and arrays of a comparison."""
+    target = request.target
+    law = target_law(target) if next(iter(measured.values())).occupancies is not None else None
+    figures = [EFFICIENCY_FIGURE, FLATNESS_FIGURE] + ([DISTANCE_FIGURE] if law is not None else [])
+    versions = software()
+    return Results(
+        name=request.name,
+        title="Samplers compared",
+        question=f"What do {request.budget} evaluations buy with each sampler on {target.domain!r}?",
+        tables=[_efficiency_table(measured, request.num_seeds), _law_table(measured, target, law)],
+        figures=figures,
+        arrays=_arrays(measured),
+        settings={
+            "seeds": request.num_seeds,
+            "budget per seed": request.budget,
+            "tuned by": request.rule,
+            "tuning budget per sampler": request.tuning_budget,
+            "confidence of intervals": CONFIDENCE,
+        },
+        notes=_notes(measured, tuning, target),
+        provenance=Provenance(
+            command=f"steppe.compare(target, [{', '.join(measured)}], seeds={request.num_seeds}, "
+            f"budget={request.budget})",
+            versions={name: text for name, text in versions.items() if name != "device"},
+            device=versions["device"],
+            seeds=list(range(request.num_seeds)),
+            started=request.started,
+            seconds=time.perf_counter() - request.clock,
+            model_evaluations=round(
+                sum(request.num_seeds * m.spending.num_evaluations for m in measured.values())
+                + sum(tuned.num_evaluations for tuned in tuning.values())
+            ),
+        ),
+    )
+
+
+EFFICIENCY_FIGURE = Figure(
+    key="efficiency",
+    title="Effective draws per 1000 evaluations",
+    caption="Of the worse of log-density and distance from the best state, with 95 % intervals over seeds.",
+    alternative="One horizontal bar per sampler: effective draws per 1000 evaluations with an interval.",
+)
+FLATNESS_FIGURE = Figure(
+    key="flatness",
+    title="Roughness against log-density",
+    caption="Small dots are seeds, large ones their means. A flat state of low U is nothing to be proud of.",
+    alternative="A scatter of mean absolute one-site difference against mean log-density, one colour per "
+    "sampler.",
+)
+DISTANCE_FIGURE = Figure(
+    key="distance",
+    title="Total variation to π",
+    caption="After the whole budget, per seed; the line is what as many independent draws would show.",
+    alternative="One row per sampler: total variation to the exact law with an interval over seeds.",
+)
+
+
+def _efficiency_table(measured: Mapping[str, Measurement], num_seeds: int) -> Table:
+    rows = []
+    for label, m in measured.items():
+        evaluations = num_seeds * m.spending.kept_evaluations
+        rows.append(
+            {
+                "sampler": label,
+                "law": law_word(m.recipe),
+                "step_size": _number(m.recipe.numbers.get("step_size")),
+                "cost": m.spending.evaluations_per_step,
+                "steps": m.spending.num_draws * m.spending.thinning,
+                "ess_per_evaluation": _effective(m, num_seeds, PER_EVALUATIONS / evaluations),
+                "ess_per_second": _effective(m, num_seeds, 1 / m.seconds),
+                "worst": m.effective.quantity,
+                "rhat": _number(m.rhat),
+                "acceptance": _over_seeds(m.acceptance_rate),
+                "flips": _over_seeds(m.flips_per_step),
+            }
+        )
+    return Table(key="efficiency", title="What the budget buys", columns=EFFICIENCY_COLUMNS, rows=rows)
+
+
+def _law_table(measured: Mapping[str, Measurement], target: Target, law: np.ndarray | None) -> Table:
+    rows: list[dict[str, Cell]] = []
+    if law is not None:
+        exact = one_site_gaps(target, target.domain.enumerate()[:1], exact=True).exact_under_target
+        assert exact is not None
+        rows.append(
+            {
+                "sampler": REFERENCE,
+                "law": "π",
+                "log_density": exact["log_density"],
+                "roughness": exact["mean_absolute"],
+                "tv": 0.0,
+            }
+        )
+    for label, m in measured.items():
+        rows.append(
+            {
+                "sampler": label,
+                "law": law_word(m.recipe),
+                "log_density": _over_seeds(m.log_density),
+                "roughness": _over_seeds(m.roughness),
+                **({} if law is None else _distances(m, law)),
+            }
+        )
+    return Table(
+        key="law",
+        title="Where draws are, and how flat it is there",
+        columns=LAW_COLUMNS + ([] if law is None else DISTANCE_COLUMNS),
+        rows=rows,
+        reference_rows=[] if law is None else [0],
+    )
+
+
+def _distances(m: Measurement, law: np.ndarray) -> dict[str, Cell]:
+    """Total variation to `π`: per seed beside what independent draws show, pooled beside its own noise."""
+    assert m.occupancies is not None
+    num_draws = m.spending.num_draws * (m.recipe.coupling.replicas or 1)
+    errors = m.occupancies.std(axis=0, ddof=1) / math.sqrt(len(m.occupancies))
+    return {
+        "tv": _over_seeds(np.array([total_variation(seed, law) for seed in m.occupancies])),
+        "tv_perfect": expected_total_variation(law, num_draws),
+        "tv_pooled": total_variation(m.occupancies.mean(axis=0), law),
+        # The mean of |normal| is √(2/π) deviations.
+        "tv_noise": float(0.5 * math.sqrt(2 / math.pi) * errors.sum()),
+    }
+
+
+def _arrays(measured: Mapping[str, Measurement]) -> dict[str, Array]:
+    """Figures by sampler and seed, in the order of the rows."""
+    return {
+        name: Array.of(np.stack([getattr(m, name) for m in measured.values()]).astype(np.float64))
+        for name in ("log_density", "roughness")
+    }
+
+
+def _notes(measured: Mapping[str, Measurement], tuning: Mapping[str, Tuned], target: Target) -> list[str]:
+    notes = [
+        (
+            f"Intervals are {CONFIDENCE:.0%}, by Student's t over seeds; of effective draws by leaving out one "
+            "seed at a time."
+        ),
+        "Effective draws per second are those of all seeds running side by side, compilation left out.",
+    ]
+    for label, m in measured.items():
+        if not m.recipe.is_exact:
+            notes.append(
+                f"{label} is unadjusted: its law is biased, and its step size is its adjusted twin's."
+            )
+    notes += [f"{label}: {m.recipe.log_law(target).statement}" for label, m in measured.items()]
+    notes += [
+        f"{label}: tuned with {t.num_evaluations:g} evaluations. {t.reason}" for label, t in tuning.items()
+    ]
+    return notes
+
+
+def law_word(recipe: Recipe) -> str:
+    """What a recipe samples, in a word."""
+    if not recipe.is_exact:
+        return "biased"
+    if isinstance(recipe.tilt, RoughnessTilt):
+        return "tilted"
+    return "π" if recipe.coupling.replicas is None else "ensemble"
+
+
+def _effective(m: Measurement, num_seeds: int, scale: float) -> Estimate:
+    half = _student(num_seeds) * m.effective.standard_error
+    value = m.effective.num_effective
+    return Estimate(value=scale * value, low=scale * max(0.0, value - half), high=scale * (value + half))
+
+
+def _over_seeds(values: np.ndarray) -> Estimate | None:
+    """Mean over seeds with its interval; nothing where some seed has no figure."""
+    if not np.isfinite(values).all():
+        return None
+    half = _student(len(values)) * values.std(ddof=1) / math.sqrt(len(values))
+    mean = float(values.mean())
+    return Estimate(value=mean, low=mean - half, high=mean + half)
+
+
+def _student(num_seeds: int) -> float:
+    from scipy.stats import t
+
+    return float(t.ppf(0.5 + CONFIDENCE / 2, num_seeds - 1))
+
+
+def _number(value: object) -> float | None:
+    if value is None or hasattr(value, "multiple"):
+        return None
+    number = float(value)  # type: ignore[arg-type]
+    return number if math.isfinite(number) else None

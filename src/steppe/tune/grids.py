@@ -1,0 +1,114 @@
+"""Which number a goal moves, and which values of it are tried."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from steppe.arguments import number
+from steppe.errors import RunError
+from steppe.kernel.compose import Recipe
+from steppe.target import Target
+
+# In units of the shortest squared move.
+STEP_SIZES = np.geomspace(0.05, 12.8, 9)
+COUPLING_VARIANCES = np.geomspace(0.125, 8.0, 7)
+PERSISTENCES = np.array([0.0, 0.25, 0.5, 0.75, 0.9, 0.95])
+# What a tilted chain pays for every nat that one site can lose: the strength is this times the sites.
+PRICES = np.geomspace(1 / 64, 2.0, 8)
+COPIES = (1, 2, 3, 4, 6, 8)
+
+# Numbers that bend the law on purpose, in the order in which they are preferred.
+FLAT_NUMBERS = ("strength", "replicas", "coupling_variance")
+
+
+def number_for(recipe: Recipe, goal: str, named: Any) -> str:
+    """Which number a goal moves; refuses numbers that the recipe has not or that cannot serve the goal."""
+    owned = _numbers(recipe)
+    if goal == "loss":
+        options = [name for name in FLAT_NUMBERS if name in owned and changes_the_law(recipe, name)]
+        if not options:
+            raise RunError(
+                f"`{recipe.name}` has no number that trades E[U] for flatness. Use `roughness_tilted()` or "
+                "`robust_ensemble()`."
+            )
+    else:
+        options = ["step_size"] if "step_size" in owned else []
+    moved = named if named is not None else (options or [None])[0]
+    if moved is None:
+        raise RunError(
+            f"`{recipe.name}` has no step size. Name the number to tune (`number=...`) among {sorted(owned)}."
+        )
+    if moved not in owned:
+        raise RunError(f"`tune(number={moved!r})`: `{recipe.name}` has {', '.join(sorted(owned))}.")
+    if goal == "loss" and moved not in options:
+        raise RunError(f"`tune(goal='loss')` moves {' or '.join(options)} of `{recipe.name}`; got {moved!r}.")
+    if goal == "acceptance" and moved != "step_size":
+        raise RunError(f"`tune(goal='acceptance')` moves the step size; got {moved!r}. Use `goal='ess'`.")
+    if goal != "loss":
+        _check_adjusted(recipe, goal)
+    if goal == "ess" and changes_the_law(recipe, moved):
+        raise RunError(
+            f"{moved} of `{recipe.name}` changes what is sampled, so effective draws do not compare. Use "
+            "`goal='loss'`, or name a number that leaves the law alone."
+        )
+    return moved
+
+
+def changes_the_law(recipe: Recipe, moved: str) -> bool:
+    """Whether a number of an adjusted recipe changes the law of its position."""
+    if moved == "coupling_variance":
+        return recipe.coupling.replicas is not None
+    return moved in ("strength", "replicas", "center_weight", "inverse_temperature")
+
+
+def checked_values(recipe: Recipe, target: Target, moved: str, values: Any) -> list[float]:
+    """Values to try, rising: those given, or a grid that fits the domain."""
+    if values is None:
+        return _default_values(target, moved)
+    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or len(values) < 2:
+        raise RunError(f"`tune(values=...)` must be at least two numbers; got {values!r}.")
+    checked = sorted(number("tune", "values", value) for value in values)
+    for value in checked:
+        if moved == "replicas" and value != int(value):
+            raise RunError(f"`tune(values=...)` of replicas must be whole numbers; got {value!r}.")
+        with_value(recipe, moved, value).build(target, audit=False)
+    return checked
+
+
+def _default_values(target: Target, moved: str) -> list[float]:
+    unit = target.domain.squared_unit
+    grids = {
+        "step_size": unit * STEP_SIZES,
+        "center_step_size": 0.1 * unit * COUPLING_VARIANCES,
+        "coupling_variance": unit * COUPLING_VARIANCES,
+        "persistence": PERSISTENCES,
+        "strength": target.domain.num_sites * PRICES,
+        "replicas": COPIES,
+    }
+    if moved not in grids:
+        raise RunError(f"`tune(number={moved!r})` has no default grid; give `values`.")
+    return [float(value) for value in grids[moved]]
+
+
+def with_value(recipe: Recipe, moved: str, value: Any) -> Recipe:
+    """Return the recipe with a number set; the number of copies is one too, though it shapes the program."""
+    if moved != "replicas":
+        return recipe.replace(**{moved: value})
+    return dataclasses.replace(recipe, coupling=dataclasses.replace(recipe.coupling, replicas=int(value)))
+
+
+def _numbers(recipe: Recipe) -> set[str]:
+    ensemble = {"replicas"} if recipe.coupling.replicas is not None else set()
+    return set(recipe.numbers) | ensemble
+
+
+def _check_adjusted(recipe: Recipe, goal: str) -> None:
+    if recipe.is_exact:
+        return
+    what = "accepts every proposal" if goal == "acceptance" else "gains effective draws by being biased"
+    raise RunError(
+        f"`{recipe.name}` is unadjusted: it {what}, so there is nothing to tune for. Tune its adjusted twin, "
+        "`dmala` for `dula` and so on, and give its numbers to the unadjusted one."
+    )

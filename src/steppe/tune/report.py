@@ -1,0 +1,136 @@
+"""What tuning tried, what came out, and why one was chosen."""
+
+import dataclasses
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from steppe.kernel.compose import Recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
+
+WIDTH = 110
+
+
+class Measured(NamedTuple):
+    """A figure and its standard error, both from independent chains."""
+
+    value: float
+    error: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One setting and what it did.
+
+    Attributes
+    ----------
+    value
+        Of the number that was tuned.
+    step_size
+        With which it ran: given, or adapted in warm-up; `None` for recipes without one.
+    acceptance_rate, flips_per_step, log_density
+        Means over kept steps.
+    ess_per_evaluation
+        Effective draws of the worse of log-density and distance from the best state, per evaluation of the
+        model in kept steps.
+    loss
+        `E_π[U]` minus the mean log-density of this setting, where that was asked for.
+    num_evaluations
+        Spent on it, warm-up included.
+    """
+
+    value: float
+    step_size: float | None
+    acceptance_rate: Measured
+    flips_per_step: Measured
+    log_density: Measured
+    ess_per_evaluation: Measured
+    loss: Measured | None
+    num_evaluations: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Tuned:
+    """A tuned recipe and how it came about.
+
+    Attributes
+    ----------
+    recipe
+        The recipe with the numbers chosen.
+    goal, number
+        What was wanted, and which number was moved for it.
+    trials
+        Everything tried, by rising value.
+    chosen
+        Which trial the recipe is from.
+    reason
+        Why that one.
+    num_evaluations
+        What tuning cost, in evaluations of the model.
+    """
+
+    recipe: Recipe
+    goal: str
+    number: str
+    trials: tuple[Trial, ...]
+    chosen: int
+    reason: str
+    num_evaluations: float
+
+    @property
+    def best(self) -> Trial:
+        """The trial that was chosen."""
+        return self.trials[self.chosen]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON; `None` where a figure is not known."""
+        return {
+            "recipe": self.recipe.name,
+            "numbers": {name: _plain(value) for name, value in self.recipe.numbers.items()},
+            "goal": self.goal,
+            "number": self.number,
+            "chosen": self.chosen,
+            "reason": self.reason,
+            "num_evaluations": self.num_evaluations,
+            "trials": [_plain_trial(trial) for trial in self.trials],
+        }
+
+    def table(self) -> "Table":
+        """Return what was tried as a table for the terminal."""
+        from steppe.report.tuning import trials_table
+
+        return trials_table(self)
+
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Draw what was tried against the number, and save it if a path is given."""
+        from steppe.report.tuning import plot_trials
+
+        return plot_trials(self, path)
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(file=io.StringIO(), width=WIDTH, color_system=None)
+        console.print(self.table())
+        text: Any = console.file
+        return text.getvalue()
+
+
+def _plain(value: Any) -> float | str | None:
+    if not hasattr(value, "multiple"):
+        value = float(value)
+        return value if np.isfinite(value) else None
+    return repr(value)
+
+
+def _plain_trial(trial: Trial) -> dict[str, Any]:
+    plain = dataclasses.asdict(trial)
+    for name, figure in plain.items():
+        if isinstance(figure, Measured):
+            plain[name] = {"value": _plain(figure.value), "error": _plain(figure.error)}
+    return plain

@@ -1,0 +1,245 @@
+"""`tune`: try values of one number of a recipe and choose by a stated rule."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from jax import Array
+
+from steppe.arguments import choice, count, positive, random_key
+from steppe.errors import RunError
+from steppe.kernel.compose import Recipe
+from steppe.run.adapt import TARGET_ACCEPTANCE, Adapt
+from steppe.run.progress import count_bar
+from steppe.target import Target
+from steppe.tune.grids import checked_values, number_for, with_value
+from steppe.tune.reference import expected_log_density
+from steppe.tune.report import Measured, Trial, Tuned
+from steppe.tune.trial import Trials, check_gradient_exists
+
+Goal = Literal["acceptance", "ess", "loss"]
+
+# Shown beside the adapted step size, so that a reader sees how steep the curve is.
+AROUND = (0.5, 2**-0.5, 1.0, 2**0.5, 2.0)
+# Acceptance this far from what was wanted is said to be out of reach, beside three standard errors.
+TOLERANCE = 0.05
+NUM_REFINED = 5
+
+Report = Callable[[int], None]
+
+
+class Chosen(NamedTuple):
+    """A recipe and where it came from."""
+
+    recipe: Recipe
+    trials: list[Trial]
+    best: Trial
+    reason: str
+    extra_evaluations: float = 0.0
+
+
+def tune(
+    recipe: Recipe,
+    target: Target,
+    *,
+    key: Array,
+    goal: Goal = "acceptance",
+    number: str | None = None,
+    values: Sequence[float] | None = None,
+    acceptance: float = TARGET_ACCEPTANCE,
+    loss: float | None = None,
+    num_chains: int = 8,
+    num_warmup: int = 500,
+    num_draws: int = 1000,
+    initial: Any = None,
+    progress: bool | None = None,
+) -> Tuned:
+    """Choose a number of a recipe for a target, by a stated rule, from short runs.
+
+    Parameters
+    ----------
+    recipe
+        What to tune.
+    target
+        For what.
+    key
+        Random key; the same key gives the same answer. Sample with another one.
+    goal
+        `"acceptance"`: the step size at which `acceptance` of all proposals are accepted, by dual averaging
+        over all chains. `"ess"`: the value with most effective draws per evaluation of the model. `"loss"`:
+        the value at which a recipe that favours flat modes gives up `loss` nats of `E[U]` against `π`.
+    number
+        Which number to move: by default `"step_size"`, and for `"loss"` `"strength"` (λ) or `"replicas"` (y).
+        With `"ess"` also `"coupling_variance"` (η) or another one that does not change the law of the
+        position; the step size is then adapted in warm-up for each value.
+    values
+        Values to try, by default a grid in the units of the domain.
+    acceptance
+        Wanted acceptance rate.
+    loss
+        Wanted `E_π[U] − E[U]`, in nats.
+    num_chains, num_warmup, num_draws
+        Length of one trial. All trials of a number share one compiled program, except those of `"replicas"`.
+    initial
+        Starting positions, one per chain; uniform random ones by default.
+    progress
+        Show a progress bar; by default when standard error is a terminal.
+
+    Returns
+    -------
+    Tuned
+        The tuned recipe (`.recipe`), everything tried with errors (`.trials`), why this one (`.reason`), a
+        table and a picture.
+
+    Notes
+    -----
+    Effective draws are those of the worse of the log-density and the distance from the best state met. The
+    best of several noisy trials looks better than it is: judge the tuned recipe on another key.
+    """
+    if not isinstance(recipe, Recipe):
+        raise RunError(f"`tune(recipe, target)` needs a recipe such as `steppe.dmala()`; got {recipe!r}.")
+    wanted = choice("tune", "goal", goal, Goal)
+    recipe.build(target, audit=False)  # refuses what does not fit
+    check_gradient_exists(recipe, target)
+    moved = number_for(recipe, wanted, number)
+    trials = Trials(
+        target,
+        random_key("tune", key),
+        _at_least_two("num_chains", num_chains),
+        count("tune", "num_warmup", num_warmup),
+        count("tune", "num_draws", num_draws),
+        initial,
+    )
+    if wanted == "acceptance":
+        total, search = len(AROUND) + 1, _by_acceptance(acceptance)
+    else:
+        grid = checked_values(recipe, target, moved, values)
+        total = len(grid) + NUM_REFINED * (wanted == "loss")
+        search = _by_efficiency(moved, grid) if wanted == "ess" else _by_loss(moved, grid, loss)
+    with count_bar("tuning", total, progress) as report:
+        chosen = search(recipe, trials, report)
+    ordered = sorted(chosen.trials, key=lambda trial: trial.value)
+    spent = sum(trial.num_evaluations for trial in ordered) + chosen.extra_evaluations
+    return Tuned(
+        chosen.recipe, wanted, moved, tuple(ordered), ordered.index(chosen.best), chosen.reason, spent
+    )
+
+
+Search = Callable[[Recipe, Trials, Report], Chosen]
+
+
+def _by_acceptance(wanted: float) -> Search:
+    together = Adapt(acceptance=wanted, pooled=True)
+
+    def search(recipe: Recipe, trials: Trials, report: Report) -> Chosen:
+        found = trials.attempt(recipe, 0.0, adapt=together)
+        assert found.step_size is not None
+        report(1)
+        tried = []
+        for factor in AROUND:
+            value = found.step_size * factor
+            tried.append(trials.attempt(with_value(recipe, "step_size", value), value))
+            report(1 + len(tried))
+        best = tried[AROUND.index(1.0)]
+        rate = best.acceptance_rate
+        reason = f"{rate.value:.3f} ± {rate.error:.3f} of proposals are accepted; {wanted:g} was wanted."
+        if abs(rate.value - wanted) > max(TOLERANCE, 3 * np.nan_to_num(rate.error)):
+            reason += " No step size within the range of adaptation comes closer."
+        recipe = with_value(recipe, "step_size", found.step_size)
+        return Chosen(recipe, tried, best, reason, found.num_evaluations)
+
+    return search
+
+
+def _by_efficiency(moved: str, grid: Sequence[float]) -> Search:
+    def search(recipe: Recipe, trials: Trials, report: Report) -> Chosen:
+        adapts = moved != "step_size" and recipe.is_exact and "step_size" in recipe.numbers
+        adapt = Adapt(pooled=True) if adapts else False
+        tried = []
+        for value in grid:
+            tried.append(trials.attempt(with_value(recipe, moved, value), value, adapt=adapt))
+            report(len(tried))
+        best = max(tried, key=lambda trial: trial.ess_per_evaluation.value)
+        recipe = with_value(recipe, moved, best.value)
+        if adapts:
+            recipe = with_value(recipe, "step_size", best.step_size)
+        return Chosen(recipe, tried, best, _why_efficient(moved, tried, best))
+
+    return search
+
+
+def _why_efficient(moved: str, tried: list[Trial], best: Trial) -> str:
+    most = best.ess_per_evaluation
+    reason = f"Most effective draws per evaluation, {most.value:.3g} ± {most.error:.2g}."
+    alike = [
+        trial.value
+        for trial in tried
+        if trial is not best
+        and most.value - trial.ess_per_evaluation.value
+        < 2 * np.hypot(most.error, trial.ess_per_evaluation.error)
+    ]
+    if alike:
+        reason += f" Within two standard errors of it: {', '.join(f'{value:.3g}' for value in alike)}."
+    if best in (tried[0], tried[-1]) and len(tried) > 1:
+        reason += f" It is at the edge of what was tried: give other `values` of {moved}."
+    return reason
+
+
+def _by_loss(moved: str, grid: Sequence[float], loss: float | None) -> Search:
+    if loss is None:
+        raise RunError("`tune(goal='loss')` needs `loss`, the nats of E[U] that may be given up.")
+    wanted = float(positive("tune", "loss", loss))
+
+    def search(recipe: Recipe, trials: Trials, report: Report) -> Chosen:
+        reference, spent = expected_log_density(trials)
+        adapt = Adapt(pooled=True)
+
+        def attempt(value: float) -> Trial:
+            return trials.attempt(with_value(recipe, moved, value), value, adapt=adapt, reference=reference)
+
+        tried: list[Trial] = []
+        for value in grid:
+            tried.append(attempt(value))
+            report(len(tried))
+        crossing = _first_crossing(tried, wanted)
+        if crossing is not None and moved != "replicas":
+            low, high = (trial.value for trial in crossing)
+            for value in np.geomspace(low, high, NUM_REFINED + 2)[1:-1]:
+                tried.append(attempt(float(value)))
+                report(len(tried))
+        best = min(tried, key=lambda trial: abs(_loss_of(trial).value - wanted))
+        tuned = with_value(recipe, moved, best.value)
+        tuned = with_value(tuned, "step_size", best.step_size)
+        return Chosen(tuned, tried, best, _why_loss(best, reference, wanted, crossing is not None), spent)
+
+    return search
+
+
+def _loss_of(trial: Trial) -> Measured:
+    assert trial.loss is not None
+    return trial.loss
+
+
+def _first_crossing(tried: list[Trial], wanted: float) -> tuple[Trial, Trial] | None:
+    """Neighbours between which the loss passes what was wanted, those of smallest values first."""
+    for low, high in itertools.pairwise(tried):
+        if _loss_of(low).value <= wanted < _loss_of(high).value:
+            return low, high
+    return None
+
+
+def _why_loss(best: Trial, reference: Measured, wanted: float, is_reached: bool) -> str:
+    got = _loss_of(best)
+    reason = (
+        f"E[U] is {got.value:.3g} ± {got.error:.2g} below E_π[U] = {reference.value:.4g}; a loss of "
+        f"{wanted:g} was wanted, and no other value tried comes closer."
+    )
+    return reason if is_reached else reason + " No two neighbours among the values enclose it."
+
+
+def _at_least_two(name: str, value: Any) -> int:
+    chains = count("tune", name, value)
+    if chains < 2:
+        raise RunError(f"`tune({name}={value})` leaves no error to state; use at least 2.")
+    return chains

@@ -20,9 +20,12 @@ from steppe.kernel.accept import Metropolis
 from steppe.kernel.block import Draw
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.coupling import StarCoupling
+from steppe.kernel.cycle import Cycle
 from steppe.kernel.proposal.center import CenterLangevin
+from steppe.kernel.proposal.discrete_flow import DiscreteFlow
 from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
 from steppe.kernel.proposal.gibbs_with_gradients import GibbsWithGradients
+from steppe.kernel.proposal.path_auxiliary import PathAuxiliary
 
 STEP, CENTER_STEP, VARIANCE, PERSISTENCE = 0.6, 0.4, 0.4, 0.7
 COUPLING = StarCoupling(VARIANCE)
@@ -44,6 +47,9 @@ _edmala = recipe("edmala", FaultyDecision(_together, FaultyMetropolis()), coupli
 _glu = recipe("edmala_glu", Draw(FaultyRefresh(0.0)), _decided, coupling=COUPLING)
 _ou = recipe("edmala_ou", Draw(FaultyRefresh(PERSISTENCE)), _decided, coupling=COUPLING)
 _gwg = recipe("gwg", FaultyDecision(GibbsWithGradients(1), FaultyMetropolis()))
+_flow = recipe("dlmc", FaultyDecision(DiscreteFlow(STEP), FaultyMetropolis()))
+_paths = recipe("pas", FaultyDecision(PathAuxiliary(3), FaultyMetropolis()))
+_cycle = recipe("dmala_cyclical", Cycle(_decided, 3, 0.2))
 _gibbs = recipe("gibbs", FaultyConditional(block_size=1))
 _ball = recipe("hamming_ball", FaultyConditional(block_size=3, radius=1))
 
@@ -124,6 +130,11 @@ BROKEN = {
     "gwg without the way back": Broken(_gwg.replace(reverse_terms=0.0), POSITION),
     "gwg without q in the ratio": Broken(_gwg.replace(position_terms=0.0), POSITION),
     "gwg with the old weights on the way back": Broken(_gwg.replace(stale_gradient=1.0), POSITION),
+    # Further proposals.
+    "dlmc that looks back over another time": Broken(_flow.replace(reverse_step=3.0), POSITION),
+    "dlmc with the old gradient on the way back": Broken(_flow.replace(stale_gradient=1.0), POSITION),
+    "pas with the old weights on the way back": Broken(_paths.replace(stale_gradient=1.0), POSITION),
+    "cycle that looks back with another step size": Broken(_cycle.replace(reverse_step=0.3), POSITION),
     "gibbs from U/2": Broken(_gibbs.replace(inverse_temperature=0.5), POSITION, "ordinal"),
     "gibbs that never stays": Broken(_gibbs.replace(excludes_current=1.0), POSITION, "ordinal"),
     "gibbs that picks the site that gains most": Broken(

@@ -7,7 +7,9 @@ from steppe.target import Incremental, Target
 from steppe.audit import GradientAudit, audit_gradient
 from steppe.samplers import (
     block_gibbs,
+    dlmc,
     dmala,
+    dmala_cyclical,
     dula,
     edmala,
     edmala_glu,
@@ -17,6 +19,8 @@ from steppe.samplers import (
     gibbs,
     gwg,
     hamming_ball,
+    parallel_tempering,
+    pas,
     robust_ensemble,
     roughness_tilted,
 )
@@ -45,7 +49,9 @@ __all__ = [
     "GradientAudit",
     "audit_gradient",
     "block_gibbs",
+    "dlmc",
     "dmala",
+    "dmala_cyclical",
     "dula",
     "edmala",
     "edmala_glu",
@@ -55,6 +61,8 @@ __all__ = [
     "gibbs",
     "gwg",
     "hamming_ball",
+    "parallel_tempering",
+    "pas",
     "robust_ensemble",
     "roughness_tilted",
     "informed_permutation",

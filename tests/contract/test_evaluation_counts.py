@@ -43,7 +43,11 @@ GRADIENT_RECIPES = {
     "edmala_ou": (steppe.edmala_ou(2.0, 1.0, 0.5), 1),
     "roughness_tilted": (steppe.roughness_tilted(1.0, 2.0), 1),
     "robust_ensemble": (steppe.robust_ensemble(REPLICAS, 1.0, 2.0), REPLICAS),
+    "dlmc": (steppe.dlmc(2.0), 1),
+    "dmala_cyclical": (steppe.dmala_cyclical(2.0, 4), 4),
+    "parallel_tempering": (steppe.parallel_tempering(steppe.dmala(2.0)), 3),
     "gwg": (steppe.gwg(3), 1),
+    "pas": (steppe.pas(3), 1),
 }
 
 # Log-densities per step: one per level and update, per joint level of a block, per point of the ball.
@@ -68,9 +72,10 @@ def test_gradient_recipe_evaluates_once_per_step_accepted_or_not(name):
     recipe, per_step = GRADIENT_RECIPES[name]
     log_density = Counts(polynomial_target(DOMAIN, 1.0).log_density)
     is_accepted = run_counted(recipe, steppe.Target(log_density, DOMAIN))
-    assert log_density.executed == per_step * (NUM_STEPS + 1)  # one more for `init`
+    at_start = REPLICAS if name == "robust_ensemble" else 1
+    assert log_density.executed == per_step * NUM_STEPS + at_start
     assert recipe.build(polynomial_target(DOMAIN, 1.0), audit=False).evaluations_per_step == per_step
-    if name in ("dmala", "edmala", "edmala_glu", "edmala_ou", "roughness_tilted", "gwg"):
+    if name in ("dmala", "edmala", "edmala_glu", "edmala_ou", "roughness_tilted", "dlmc", "gwg", "pas"):
         assert 0 < is_accepted.sum() < NUM_STEPS  # both outcomes were counted
 
 

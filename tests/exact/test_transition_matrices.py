@@ -1,11 +1,16 @@
 """Every adjusted recipe leaves its law invariant, exactly, on every domain."""
 
+import dataclasses
+
 import numpy as np
 import pytest
+from jax.tree_util import Partial
 
 import steppe
 from exact_targets import DOMAIN_CASES, STEEPNESS, center_for, target_named
 from steppe.diagnostics.exact import stationary_law, target_law, transition_matrix
+from steppe.kernel.accept import Unadjusted
+from steppe.kernel.block import ProposeAndDecide
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -15,6 +20,10 @@ REVERSIBLE = {
     "dmala": steppe.dmala(0.6),
     "dmala, small step": steppe.dmala(0.05),
     "dmala, large step": steppe.dmala(20.0),
+    "dlmc": steppe.dlmc(0.6),
+    "dlmc, long": steppe.dlmc(20.0),
+    "pas-1": steppe.pas(1),
+    "pas-3": steppe.pas(3),
     "gwg-1": steppe.gwg(),
     "gwg-2": steppe.gwg(2),
     "gwg-3": steppe.gwg(3),
@@ -50,6 +59,39 @@ def assert_reversible(matrix: np.ndarray, law: np.ndarray) -> None:
 def test_uncoupled_recipe_satisfies_detailed_balance(name, domain, steepness):
     target = target_named(domain, steepness)
     assert_reversible(transition_matrix(REVERSIBLE[name], target), target_law(target))
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_cycle_of_step_sizes_leaves_the_target_invariant_without_being_reversible(domain):
+    target = target_named(domain, "smooth")
+    recipe = steppe.dmala_cyclical(2.0 * target.domain.squared_unit, 3)
+    law, matrix = target_law(target), transition_matrix(recipe, target)
+    assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
+    assert np.abs(law @ matrix - law).max() <= TOLERANCE
+    flow = law[:, None] * matrix
+    assert np.abs(flow - flow.T).max() > TOLERANCE
+
+
+@pytest.mark.parametrize("step_size", [0.1, 1.0, 50.0])
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_flow_accepts_everything_where_sites_are_independent(domain, step_size):
+    shape = DOMAINS[domain].shape
+    weights = np.random.default_rng(0).normal(size=shape)
+    target = steppe.Target(Partial(linear_log_density, weights), DOMAINS[domain])
+    block = steppe.dlmc(step_size)
+    forced = dataclasses.replace(block, blocks=(ProposeAndDecide(block.blocks[0].proposal, Unadjusted()),))
+    law = target_law(target)
+    assert_reversible(transition_matrix(forced, target), law)
+
+
+def linear_log_density(weights, position):
+    return (weights * position).sum()
+
+
+def test_single_path_is_gibbs_with_gradients():
+    target = target_named("ordinal", "smooth")
+    matrices = [transition_matrix(recipe, target) for recipe in (steppe.pas(1), steppe.gwg(1))]
+    assert np.abs(matrices[0] - matrices[1]).max() <= TOLERANCE
 
 
 @pytest.mark.parametrize("steepness", STEEPNESS)

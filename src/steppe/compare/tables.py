@@ -200,8 +200,8 @@ def _arrays(measured: Mapping[str, Measurement]) -> dict[str, Array]:
 def _notes(measured: Mapping[str, Measurement], tuning: Mapping[str, Tuned], target: Target) -> list[str]:
     notes = [
         (
-            f"Intervals are {CONFIDENCE:.0%}, by Student's t over seeds; of effective draws by leaving out one "
-            "seed at a time."
+            f"Intervals are {CONFIDENCE:.0%}, by Student's t over seeds; of effective draws by leaving out "
+            "one seed at a time."
         ),
         "Effective draws per second are those of all seeds running side by side, compilation left out.",
     ]

@@ -16,9 +16,11 @@ from steppe.errors import DomainError
 from steppe.kernel.block import Draw, ProposeAndDecide
 from steppe.kernel.compose import Recipe
 from steppe.kernel.conditional import BlockConditional
+from steppe.kernel.cycle import Cycle
 from steppe.kernel.landscape import Landscape
 from steppe.kernel.proposal.together import Together
 from steppe.kernel.state import State
+from steppe.kernel.tempering import Tempered
 from steppe.target import Target
 
 
@@ -51,6 +53,14 @@ def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = 
     if isinstance(block, BlockConditional):
         single = _conditional_matrix(block, sampler.landscape)
         return np.linalg.matrix_power(np.asarray(single), block.num_updates)
+    if isinstance(block, Cycle):
+        parts = [_proposal_matrix(block.at(factor), sampler.landscape, center) for factor in block.factors()]
+        return np.linalg.multi_dot([*map(np.asarray, parts), np.eye(len(parts[0]))])
+    if isinstance(block, Tempered):
+        raise DomainError(
+            f"`{recipe.name}` carries hot chains beside its position, which alone has no transition matrix. "
+            "Use its base recipe, or sample."
+        )
     assert isinstance(block, ProposeAndDecide | Draw)
     if isinstance(block.proposal, Together):
         raise DomainError(

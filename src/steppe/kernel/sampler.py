@@ -17,6 +17,7 @@ from steppe.kernel.proposal.center import CenterRefresh
 from steppe.kernel.replicas import LatticeCenter, WeightedCenter
 from steppe.kernel.start import check_gradient, check_start, start_array
 from steppe.kernel.state import Info, State
+from steppe.kernel.tempering import Tempered
 from steppe.pytree import is_concrete, piece, static
 from steppe.target import Target
 
@@ -69,6 +70,8 @@ class Sampler:
         cache = self._start_cache(copies, center)
         state = State(copies, center, *evaluate(copies), cache, self._start_scan())
         check_gradient(state.gradient)
+        for block in self.blocks:
+            state = block.hide(state) if isinstance(block, Tempered) else state
         return state
 
     def step(self, key: Array, state: State) -> tuple[State, Info]:

@@ -26,12 +26,16 @@ SAMPLER_COLORS = {
     "edmala_ou": "#332288",
     "robust_ensemble": "#99BB55",
     "roughness_tilted": "#117733",
+    "dlmc": "#0044AA",
+    "dmala_cyclical": "#77AADD",
+    "parallel_tempering": "#225555",
     "gwg": "#AA4499",
+    "pas": "#DDAACC",
     "gibbs": "#111111",
     "block_gibbs": "#777777",
     "hamming_ball": "#882255",
 }
-SAMPLER_MARKERS = dict(zip(SAMPLER_COLORS, "oDpsv^<*d>PXh", strict=True))
+SAMPLER_MARKERS = dict(zip(SAMPLER_COLORS, "oDpsv^<*dH8x>|PXh", strict=True))
 FLAT_COLOR = "#44AA99"
 SHARP_COLOR = "#CC6677"
 OTHER_COLOR = "#CCCCCC"

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from steppe.kernel.compose import Recipe
 from steppe.samplers.baselines import block_gibbs, gibbs, gwg, hamming_ball
 from steppe.samplers.flat import robust_ensemble, roughness_tilted
+from steppe.samplers.further import dlmc, dmala_cyclical, parallel_tempering, pas
 from steppe.samplers.langevin import dmala, dula, edmala, edmala_glu, edmala_ou, edula, edula_glu
 
 # Every recipe with its defaults, in the order of the table in the README.
@@ -27,7 +28,11 @@ ALL_RECIPES: dict[str, Callable[..., Recipe]] = {
         edmala_ou,
         robust_ensemble,
         roughness_tilted,
+        dlmc,
+        dmala_cyclical,
+        parallel_tempering,
         gwg,
+        pas,
         gibbs,
         block_gibbs,
         hamming_ball,

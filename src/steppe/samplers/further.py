@@ -1,0 +1,126 @@
+"""Further samplers of law `π`: other proposals, cycles of step sizes, replicas at several temperatures."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from steppe.arguments import count, number, positive
+from steppe.errors import CompositionError, RecipeError
+from steppe.kernel.accept import Metropolis
+from steppe.kernel.block import ProposeAndDecide
+from steppe.kernel.compose import Recipe, recipe
+from steppe.kernel.conditional import BlockConditional
+from steppe.kernel.cycle import Cycle
+from steppe.kernel.proposal.discrete_flow import DiscreteFlow
+from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
+from steppe.kernel.proposal.path_auxiliary import PathAuxiliary
+from steppe.kernel.tempering import Tempered
+from steppe.pytree import Relative
+from steppe.samplers.langevin import ADJUSTED_STEP, dmala
+
+FLOW_STEP = Relative(0.5)
+
+
+def dlmc(step_size: float | None = None) -> Recipe:
+    """Discrete Langevin Monte Carlo (Sun et al. 2023): `dmala` whose sites follow a jump process for a time.
+
+    Parameters
+    ----------
+    step_size
+        `α > 0`, default 0.5 units: the time for which sites jump is `α` in units. Raising it proposes more
+        flips and lowers the acceptance rate.
+
+    Notes
+    -----
+    Law: `π` exactly. Where sites are nearly independent a proposal is nearly a draw from `π`, so in high
+    dimension it flips more sites than `dmala`; on four bits with strong interactions fewer. Cost: one
+    evaluation.
+    """
+    α = positive("dlmc", "step_size", step_size, FLOW_STEP)
+    return recipe("dlmc", ProposeAndDecide(DiscreteFlow(α), Metropolis()))
+
+
+def pas(max_flips: int = 3) -> Recipe:
+    """Path-auxiliary sampler (Sun et al. 2022, fast form): `gwg` with a random number of flips.
+
+    Parameters
+    ----------
+    max_flips
+        Longest path; its length is uniform from 1 to this.
+
+    Notes
+    -----
+    Law: `π` exactly. Unlike `gwg` with several flips it keeps no parity. Cost: one evaluation for any length.
+    """
+    return recipe("pas", ProposeAndDecide(PathAuxiliary(count("pas", "max_flips", max_flips)), Metropolis()))
+
+
+def dmala_cyclical(step_size: float | None = None, cycle_length: int = 4, *, smallest: float = 0.1) -> Recipe:
+    """`dmala` whose step is a cycle of step sizes, from bold to careful, each with its own decision.
+
+    Parameters
+    ----------
+    step_size
+        `α > 0`, the largest of the cycle, default 0.2 units.
+    cycle_length
+        Number of step sizes in the cycle.
+    smallest
+        The last of them relative to the first, in (0, 1]; they fall by half a cosine.
+
+    Notes
+    -----
+    Law: `π` exactly: every step size leaves it alone. Not reversible. Cost: `cycle_length` evaluations.
+    """
+    name = "dmala_cyclical"
+    α = positive(name, "step_size", step_size, ADJUSTED_STEP)
+    last = number(name, "smallest", smallest)
+    if not 0 < last <= 1:
+        raise RecipeError(f"`{name}(smallest=...)` must be in (0, 1]; got {smallest!r}.")
+    decide = ProposeAndDecide(DiscreteLangevin(α), Metropolis())
+    return recipe(name, Cycle(decide, count(name, "cycle_length", cycle_length), float(last)))
+
+
+def parallel_tempering(
+    base: Recipe | None = None, inverse_temperatures: Sequence[float] = (1.0, 0.6, 0.36)
+) -> Recipe:
+    """Any adjusted recipe without center, run at several temperatures whose chains swap places.
+
+    Parameters
+    ----------
+    base
+        How each chain moves, `dmala()` by default. One step size serves all temperatures.
+    inverse_temperatures
+        `β_r`, from 1 down to above 0. More and closer ones swap more often; the last should be so hot that
+        its chain crosses between modes.
+
+    Notes
+    -----
+    Law: the product of `exp{β_r U}` exactly; what is seen is the chain at `β = 1`, of law `π`. A step moves
+    every chain once and offers every pair of neighbours a swap. Cost: that of the base, times the number of
+    temperatures.
+    """
+    name = "parallel_tempering"
+    within = dmala() if base is None else base
+    betas = _ladder(name, inverse_temperatures)
+    if not isinstance(within, Recipe) or not _can_be_tempered(within):
+        raise CompositionError(
+            f"`{name}(base=...)` needs an adjusted recipe without center, such as `dmala()`, `gwg()` or "
+            f"`gibbs()`; got {within!r}."
+        )
+    return recipe(name, Tempered(within.blocks[0], betas), tilt=within.tilt)
+
+
+def _can_be_tempered(base: Recipe) -> bool:
+    is_plain = not base.coupling.has_center and len(base.blocks) == 1
+    return is_plain and base.is_exact and isinstance(base.blocks[0], ProposeAndDecide | BlockConditional)
+
+
+def _ladder(name: str, given: Sequence[float]) -> tuple[float, ...]:
+    is_listed = isinstance(given, Sequence) and not isinstance(given, str) and len(given) >= 2
+    betas = [number(name, "inverse_temperatures", beta) for beta in given] if is_listed else []
+    falls = all(cold > hot > 0 for cold, hot in pairwise(betas))
+    if not is_listed or not falls or betas[0] != 1:
+        raise RecipeError(
+            f"`{name}(inverse_temperatures=...)` must be at least two numbers that fall from 1 and stay "
+            f"above 0, such as (1.0, 0.6, 0.36); got {given!r}."
+        )
+    return tuple(betas)

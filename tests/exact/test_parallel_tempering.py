@@ -1,0 +1,174 @@
+"""Parallel tempering keeps the product law, by enumeration and by the steps it really takes.
+
+False alarms: five p-values against 1e-6. Seen with 40 000 chains: a total variation of 0.03 of the joint law.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+import steppe
+from contract.cases import quick_jit
+from exact_targets import polynomial_target
+from steppe.diagnostics.exact import target_law, transition_matrix
+from steppe.kernel.tempering import Hidden, Tempered
+from steppe.pytree import piece
+
+BETAS = (1.0, 0.4)
+FALSE_ALARM = 1e-6
+NUM_CHAINS = 40_000
+
+
+@piece
+class UnweighedSwaps(Tempered):
+    """Swaps neighbours whatever it costs."""
+
+    def swap_log_ratio(self, landscape, place, pair):
+        return jnp.zeros(())
+
+
+@piece
+class InvertedSwaps(Tempered):
+    """Hands the better state to the hotter chain."""
+
+    def swap_log_ratio(self, landscape, place, pair):
+        return -super().swap_log_ratio(landscape, place, pair)
+
+
+class Case(NamedTuple):
+    target: steppe.Target
+    base: steppe.samplers.Recipe
+
+
+def small(num_sites, base):
+    return Case(polynomial_target(steppe.Binary(num_sites), 4.0), base)
+
+
+def laws(target):
+    """Of the cold and the hot chain."""
+    hot = target_law(target) ** BETAS[1]
+    return target_law(target), hot / hot.sum()
+
+
+def joint_law(target):
+    return np.outer(*laws(target)).ravel()
+
+
+def swap_matrix(sampler, target):
+    """Of the joint states (cold, hot), from the decisions of the kernel itself."""
+    values = jax.vmap(target.log_density)(target.domain.enumerate())
+    size = len(values)
+    matrix = np.zeros((size * size, size * size))
+    for cold in range(size):
+        for hot in range(size):
+            pair = jnp.array([values[cold], values[hot]])
+            log_ratio = sampler.blocks[0].swap_log_ratio(sampler.landscape, 0, pair)
+            accepted = float(np.exp(min(float(log_ratio), 0.0)))
+            matrix[cold * size + hot, hot * size + cold] += accepted
+            matrix[cold * size + hot, cold * size + hot] += 1 - accepted
+    return matrix
+
+
+def joint_matrix(case):
+    recipe = steppe.parallel_tempering(case.base, BETAS)
+    within = [transition_matrix(case.base.replace(inverse_temperature=beta), case.target) for beta in BETAS]
+    return np.kron(*within) @ swap_matrix(recipe.build(case.target), case.target)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("base", [steppe.dmala(0.6), steppe.gibbs(), steppe.gwg(1)], ids=lambda r: r.name)
+def test_moves_and_swaps_leave_the_product_law_invariant(base):
+    case = small(2, base)
+    law, matrix = joint_law(case.target), joint_matrix(case)
+    assert np.abs(matrix.sum(axis=1) - 1).max() <= 1e-12
+    assert np.abs(law @ matrix - law).max() <= 1e-12
+
+
+@quick_jit
+def steps(sampler, keys, cold, hot, num_steps):
+    """Cold and hot state numbers after some steps from given ones."""
+    domain = sampler.target.domain
+
+    def one(key, cold, hot):
+        base = sampler.init(domain.enumerate()[cold])
+        other = sampler.init(domain.enumerate()[hot])
+        hidden = jax.tree.map(lambda leaf: leaf[None], other._replace(cache=other.cache.own))
+        state = base._replace(cache=Hidden(base.cache.own, hidden))
+        state = jax.lax.fori_loop(
+            0, num_steps, lambda i, s: sampler.step(jax.random.fold_in(key, i), s)[0], state
+        )
+        return domain.index(state.position), domain.index(state.cache.hot.position[0])
+
+    return jax.vmap(one)(keys, cold, hot)
+
+
+def frequencies(sampler, cold, hot, num_steps, seed=0):
+    keys = jax.random.split(jax.random.key(seed), len(cold))
+    ends = steps(sampler, keys, jnp.asarray(cold), jnp.asarray(hot), num_steps)
+    size = sampler.target.domain.num_states
+    return np.bincount(np.asarray(ends[0]) * size + np.asarray(ends[1]), minlength=size * size)
+
+
+def p_value(counts, law):
+    """Of a χ² test; cells that expect fewer than 10 draws are pooled."""
+    expected = counts.sum() * law
+    rare = expected < 10
+    seen = np.append(counts[~rare], counts[rare].sum())
+    wanted = np.append(expected[~rare], expected[rare].sum())
+    keep = wanted > 0
+    return scipy.stats.chisquare(seen[keep], wanted[keep] * seen[keep].sum() / wanted[keep].sum()).pvalue
+
+
+@pytest.mark.parametrize("base", [steppe.dmala(0.6), steppe.gibbs()], ids=lambda r: r.name)
+def test_one_step_has_the_law_of_the_enumerated_matrix(base):
+    case = small(2, base)
+    sampler = steppe.parallel_tempering(base, BETAS).build(case.target)
+    start = 1 * 4 + 2
+    counts = frequencies(sampler, np.full(NUM_CHAINS, 1), np.full(NUM_CHAINS, 2), 1)
+    assert p_value(counts, joint_matrix(case)[start]) >= FALSE_ALARM
+
+
+def from_stationarity(kind, num_sites):
+    """p-value of the joint law after three steps from exact draws of it."""
+    case = small(num_sites, steppe.dmala(0.6))
+    recipe = steppe.parallel_tempering(case.base, BETAS)
+    faulty = dataclasses.replace(recipe, blocks=(kind(recipe.blocks[0].block, BETAS),))
+    rng = np.random.default_rng(0)
+    cold, hot = (
+        rng.choice(len(law), NUM_CHAINS, p=np.float64(law) / np.float64(law).sum())
+        for law in laws(case.target)
+    )
+    return p_value(frequencies(faulty.build(case.target), cold, hot, 3), joint_law(case.target))
+
+
+@pytest.mark.parametrize("num_sites", [2, 4])
+def test_stationary_chains_keep_the_product_law(num_sites):
+    assert from_stationarity(Tempered, num_sites) >= FALSE_ALARM
+
+
+@pytest.mark.parametrize("kind", [UnweighedSwaps, InvertedSwaps])
+def test_gate_rejects_swaps_with_the_wrong_ratio(kind):
+    assert from_stationarity(kind, 4) < 1e-7
+
+
+MISTAKES = {
+    "one temperature": ({"inverse_temperatures": (1.0,)}, "at least two"),
+    "rising": ({"inverse_temperatures": (1.0, 2.0)}, "fall from 1"),
+    "not from 1": ({"inverse_temperatures": (0.9, 0.3)}, "fall from 1"),
+    "not numbers": ({"inverse_temperatures": "hot"}, "fall from 1"),
+    "unadjusted": ({"base": steppe.dula()}, "adjusted recipe"),
+    "coupled": ({"base": steppe.edmala()}, "without center"),
+    "not a recipe": ({"base": "dmala"}, "without center"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_bad_composition_is_refused(name):
+    arguments, message = MISTAKES[name]
+    with pytest.raises(steppe.errors.RecipeError, match=message):
+        steppe.parallel_tempering(**arguments)

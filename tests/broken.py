@@ -132,7 +132,6 @@ BROKEN = {
     "gwg with the old weights on the way back": Broken(_gwg.replace(stale_gradient=1.0), POSITION),
     # Further proposals.
     "dlmc that looks back over another time": Broken(_flow.replace(reverse_step=3.0), POSITION),
-    "dlmc with the old gradient on the way back": Broken(_flow.replace(stale_gradient=1.0), POSITION),
     "pas with the old weights on the way back": Broken(_paths.replace(stale_gradient=1.0), POSITION),
     "cycle that looks back with another step size": Broken(_cycle.replace(reverse_step=0.3), POSITION),
     "gibbs from U/2": Broken(_gibbs.replace(inverse_temperature=0.5), POSITION, "ordinal"),

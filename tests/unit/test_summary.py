@@ -17,10 +17,11 @@ TARGET = paper_bernoulli()
 STATES = np.asarray(TARGET.domain.enumerate())
 
 
-def run_of(trace, recipe="dmala", seconds=2.0) -> Run:
+def run_of(trace, evaluations_per_step=1, seconds=2.0) -> Run:
     """A run with a trace made by hand."""
     config = {
-        "recipe": recipe,
+        "recipe": "dmala",
+        "evaluations_per_step": evaluations_per_step,
         "domain": repr(trace.domain),
         "numbers": {},
         "thinning": 1,
@@ -109,8 +110,13 @@ def test_dictionary_is_strict_json_with_everything_in_it():
     assert again["ess_per_second"] == pytest.approx(again["quantities"]["log_density"]["ess"] / 2.0)
 
 
-def test_conditional_samplers_are_measured_per_step():
-    summary = run_of(trace_of(fair_bits()), recipe="gibbs").summary()
+def test_evaluations_are_counted_by_the_cost_of_a_step():
+    summary = run_of(trace_of(fair_bits()), evaluations_per_step=2.5).summary()
+    assert summary.to_dict()["num_evaluations"] == 4000
+
+
+def test_runs_that_did_not_record_the_cost_of_a_step_are_measured_per_step():
+    summary = run_of(trace_of(fair_bits()), evaluations_per_step=None).summary()
     assert summary.to_dict()["ess_per_evaluation"] is None
     assert "per step, whose cost depends on the target" in str(summary)
 

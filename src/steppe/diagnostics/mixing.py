@@ -10,12 +10,9 @@ from steppe.diagnostics.quantity import Quantity, measure
 from steppe.diagnostics.sites import RHAT_LIMIT, SiteVerdicts, judge_sites
 from steppe.domain import Domain
 from steppe.errors import RunError
-from steppe.samplers import ALL_RECIPES
 from steppe.trace import Trace
 
 LOG_DENSITY = "log_density"
-# Their cost is counted in log-densities per level or in table look-ups, not in values and gradients.
-CONDITIONAL_RECIPES = ("gibbs", "block_gibbs", "hamming_ball")
 
 Observables = Mapping[str, Callable[[np.ndarray], Any]]
 
@@ -28,13 +25,14 @@ class Cost(NamedTuple):
     num_steps
         Steps of all chains.
     num_evaluations
-        Values with gradients of the model; `None` for samplers whose cost is of another kind.
+        Evaluations of the model (see `steppe.kernel.cost`); `None` for runs that did not record what a step
+        costs.
     seconds
         Time spent stepping, compilation included.
     """
 
     num_steps: int
-    num_evaluations: int | None
+    num_evaluations: float | None
     seconds: float
 
 
@@ -131,18 +129,14 @@ def cost(trace: Trace, config: Mapping[str, Any], seconds: float) -> Cost:
     trace
         The run.
     config
-        Its description, of which recipe, numbers and thinning are read.
+        Its description, of which thinning and the cost of a step are read.
     seconds
         Time spent stepping.
     """
     log_density = trace.arrays[LOG_DENSITY]
     num_steps = log_density.shape[0] * trace.num_rows * config["thinning"]
-    recipe = config["recipe"]
-    if recipe in CONDITIONAL_RECIPES or recipe not in ALL_RECIPES:
-        return Cost(num_steps, None, seconds)
-    num_copies = log_density.shape[2] if log_density.ndim == 3 else 1
-    per_step = num_copies + ("center_weight" in config["numbers"])  # a weighted center is evaluated as well
-    return Cost(num_steps, num_steps * per_step, seconds)
+    per_step = config.get("evaluations_per_step")
+    return Cost(num_steps, None if per_step is None else num_steps * per_step, seconds)
 
 
 def _kept_log_density(trace: Trace) -> np.ndarray:

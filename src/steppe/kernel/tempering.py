@@ -94,8 +94,8 @@ class Tempered:
             own = dataclasses.replace(landscape, inverse_temperature=landscape.inverse_temperature * beta)
             return self.block.step(own, Keys(keys.center, key, accept_key), chain)
 
-        each = (jax.random.split(key, len(betas)) for key in (keys.position, keys.accept))
-        moved, info = jax.vmap(move)(betas, *each, chains)
+        move_keys, accept_keys = (jax.random.split(key, len(betas)) for key in (keys.position, keys.accept))
+        moved, info = jax.vmap(move)(betas, move_keys, accept_keys, chains)
         order, is_swapped = self.swap(landscape, keys.center, moved.log_density)
         chains = jax.tree.map(lambda leaf: leaf[order], moved)
         new, hot = (jax.tree.map(lambda leaf, part=part: leaf[part], chains) for part in (0, slice(1, None)))

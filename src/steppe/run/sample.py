@@ -214,7 +214,7 @@ def _short_digest(config: Mapping[str, Any]) -> int:
 def _check_same(saved: Mapping[str, Any], wanted: Mapping[str, Any], allow_other_version: bool) -> None:
     """Refuse to continue a run as something else; more draws of the same are welcome."""
     for name in wanted:
-        if name in ("num_draws", "software", "metadata"):
+        if name in ("num_draws", "evaluations_per_step", "software", "metadata"):
             continue
         if saved.get(name) != wanted[name]:
             raise RunMismatchError(
@@ -234,6 +234,7 @@ def description(engine: Engine, recipe: Recipe, metadata: Mapping[str, Any] | No
     plan, sampler = engine.plan, engine.sampler
     return {
         "recipe": recipe.name,
+        "evaluations_per_step": sampler.evaluations_per_step,
         "numbers": {name: float(value) for name, value in sampler.numbers.items()},
         "sampler": sampler_digest(sampler),
         "target": target_digest(sampler.target),

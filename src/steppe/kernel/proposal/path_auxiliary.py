@@ -10,7 +10,7 @@ from steppe.kernel.landscape import Landscape
 from steppe.kernel.noise import Keys
 from steppe.kernel.proposal.gibbs_with_gradients import GibbsWithGradients, Path, Picks
 from steppe.kernel.state import State
-from steppe.pytree import piece
+from steppe.pytree import piece, static
 
 
 class CutPath(NamedTuple):
@@ -38,7 +38,7 @@ class CutPicks(NamedTuple):
 
 
 @piece
-class PathAuxiliary(GibbsWithGradients):
+class PathAuxiliary:
     """Change a random number of sites, from 1 to `num_flips`, each with weight `exp(½ g·(e_k − θ_i))`.
 
     Notation: Sun et al. (2022), fast form: weights of the whole path from the gradient at its start, those of
@@ -46,13 +46,18 @@ class PathAuxiliary(GibbsWithGradients):
     `GibbsWithGradients` is the random length: no parity is kept, and short and long moves take turns.
     """
 
+    num_flips: int = static()
+
+    moves = ("position",)
+    is_exact = False
+
     def distribution(self, landscape: Landscape, state: State) -> CutPicks:
         """Softmax over all one-site changes, without replacement of sites, for every length."""
-        return CutPicks(super().distribution(landscape, state))
+        return CutPicks(GibbsWithGradients(self.num_flips).distribution(landscape, state))
 
     def move(self, landscape: Landscape, state: State, value: CutPath) -> State:
         """Evaluate the end of the path."""
-        return super().move(landscape, state, value.path)
+        return GibbsWithGradients(self.num_flips).move(landscape, state, value.path)
 
     def reverse(self, old: State, value: CutPath) -> CutPath:
         """Walk the changes that were made backwards."""

@@ -43,6 +43,13 @@ def test_efficiency_goal_takes_the_value_with_most_effective_draws(by_efficiency
     assert scores[0] < min(scores[1:])  # at 0.05 a chain hardly moves
 
 
+def test_runs_too_short_for_effective_draws_are_judged_by_flips():
+    short = {**SHORT, "num_warmup": 10, "num_draws": 10}
+    found = steppe.tune(steppe.dmala(), TARGET, goal="ess", values=[0.05, 0.4, 3.2], **short)
+    assert "most flips" in found.reason
+    assert found.chosen == int(np.argmax([trial.flips_per_step.value for trial in found.trials]))
+
+
 def test_effective_draws_are_those_of_the_enumerated_autocorrelation():
     run = steppe.sample(TARGET, steppe.dmala(0.8), key=KEY, num_chains=8, num_draws=2000, adapt=False)
     found = efficiency(run.trace)

@@ -105,7 +105,7 @@ def _intervals(axes: "Axes", table: "Table", key: str) -> None:
         reach = [[cell.value - low], [high - cell.value]]
         axes.errorbar(cell.value, place, xerr=reach, fmt=marker, color=color, capsize=3)
     axes.set_yticks(range(len(rows)), [str(row["sampler"]) for row in rows])
-    axes.invert_yaxis()
+    axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="x")
 
 

@@ -38,6 +38,8 @@ class Trial:
     ess_per_evaluation
         Effective draws of the worse of log-density and distance from the best state, per evaluation of the
         model in kept steps.
+    num_effective
+        Effective draws of all chains together.
     loss
         `E_π[U]` minus the mean log-density of this setting, where that was asked for.
     num_evaluations
@@ -50,6 +52,7 @@ class Trial:
     flips_per_step: Measured
     log_density: Measured
     ess_per_evaluation: Measured
+    num_effective: float
     loss: Measured | None
     num_evaluations: float
 

@@ -25,6 +25,9 @@ AROUND = (0.5, 2**-0.5, 1.0, 2**0.5, 2.0)
 # Acceptance this far from what was wanted is said to be out of reach, beside three standard errors.
 TOLERANCE = 0.05
 NUM_REFINED = 5
+# Chains that hardly move show about one effective draw each, whatever the setting. Below this many per chain
+# the number says nothing, and accepted flips per step are compared instead.
+LEAST_EFFECTIVE = 10
 
 Report = Callable[[int], None]
 
@@ -94,8 +97,9 @@ def tune(
 
     Notes
     -----
-    Effective draws are those of the worse of the log-density and the distance from the best state met. The
-    best of several noisy trials looks better than it is: judge the tuned recipe on another key.
+    Effective draws are those of the worse of the log-density and the distance from the best state met. Where
+    no trial has ten of them per chain, the one with most accepted flips per step is chosen instead. The best
+    of several noisy trials looks better than it is: judge the tuned recipe on another key.
     """
     if not isinstance(recipe, Recipe):
         raise RunError(f"`tune(recipe, target)` needs a recipe such as `steppe.dmala()`; got {recipe!r}.")
@@ -161,10 +165,16 @@ def _by_efficiency(moved: str, grid: Sequence[float]) -> Search:
             tried.append(trials.attempt(with_value(recipe, moved, value), value, adapt=adapt))
             report(len(tried))
         best = max(tried, key=lambda trial: trial.ess_per_evaluation.value)
+        reason = _why_efficient(moved, tried, best)
+        if best.num_effective < LEAST_EFFECTIVE * trials.num_chains:
+            reason = (
+                f"Runs too short to count effective draws ({best.num_effective:.0f} at best): most flips."
+            )
+            best = max(tried, key=lambda trial: trial.flips_per_step.value)
         recipe = with_value(recipe, moved, best.value)
         if adapts:
             recipe = with_value(recipe, "step_size", best.step_size)
-        return Chosen(recipe, tried, best, _why_efficient(moved, tried, best))
+        return Chosen(recipe, tried, best, reason)
 
     return search
 

@@ -82,6 +82,7 @@ class Trials:
             flips_per_step=_over_chains(trace.statistic("num_flips")),
             log_density=mean,
             ess_per_evaluation=Measured(worth.num_effective / kept, worth.standard_error / kept),
+            num_effective=worth.num_effective,
             loss=None if reference is None else _loss(reference, mean),
             num_evaluations=per_step * self.num_chains * (self.num_warmup + self.num_draws),
         )

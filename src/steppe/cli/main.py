@@ -1,5 +1,6 @@
 """`steppe`: run, resume, watch, merge, verify, diagnose, report, modes, and lists of what there is.
 """`steppe`: run, resume, merge, verify, diagnose, modes, tune, compare, samplers, targets, version, …
+"""`steppe`: run, resume, merge, verify, diagnose, modes, reproduce, samplers, targets, completion, version.
 
 Exit codes: 0 done; 1 a diagnosis or verification found something; 2 the request is wrong; 3 storage failed,
 or another process of a distributed run stopped; 130 and 143 interrupted, with everything committed.
@@ -20,6 +21,7 @@ from steppe.cli.compare import compare
 from steppe.cli.modes import modes
 from steppe.cli.output import AsJson, fail, print_json, print_list, show
 from steppe.cli.report import report
+from steppe.cli.reproduce import reproduce
 from steppe.cli.resolve import built_in_targets, is_own_code, make_adapt, make_recipe, make_target
 from steppe.cli.runfile import RunFile, checked, read_run_file
 from steppe.cli.watch import watch
@@ -45,6 +47,7 @@ app.command(report)
 app.command(watch)
 app.command(tune)
 app.command(compare)
+app.command(reproduce)
 
 
 def _whole(_: type, tokens: Sequence[Token]) -> int:

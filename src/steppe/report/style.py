@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from steppe.results import Estimate
+
 # Warm: unadjusted. Blue: law π, with a step size. Green: a law that favours flat modes. The rest: law π.
 SAMPLER_COLORS = {
     "dula": "#CC3311",
@@ -70,6 +72,32 @@ def subplots(num_columns: int, width: float, height: float) -> tuple["Figure", l
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(1, num_columns, sharey=True, squeeze=False)
     return figure, list(axes[0])
+
+
+def grid(num_rows: int, num_columns: int, width: float, height: float) -> tuple["Figure", list["Axes"]]:
+    """Figure with a grid of axes that share both scales, row by row; sizes in inches."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(num_rows, num_columns, sharex=True, sharey=True, squeeze=False)
+    return figure, list(axes.ravel())
+
+
+def interval(axes: "Axes", estimate: "Estimate", place: float, *, vertical: bool = False) -> None:
+    """Draw the interval of an estimate, if it has one, over a bar at a place of the other axis."""
+    if estimate.low is None or estimate.high is None:
+        return
+    reach = [[estimate.value - estimate.low], [estimate.high - estimate.value]]
+    look: dict[str, Any] = {"fmt": "none", "ecolor": "#222222", "elinewidth": 1.2, "capsize": 2.5}
+    if vertical:
+        axes.errorbar(place, estimate.value, yerr=reach, **look)
+    else:
+        axes.errorbar(estimate.value, place, xerr=reach, **look)
+
+
+def color_map(name: str) -> Any:
+    """A colour map of matplotlib by name."""
+    return _matplotlib().colormaps[name]
 
 
 @applied()

@@ -1,0 +1,49 @@
+"""The experiments by name: what each asks, and where it is."""
+
+import importlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+from steppe.experiments.request import Findings, Request
+from steppe.experiments.work import Work
+
+PAPER_SAMPLERS = ("dula", "dmala", "edula", "edmala")
+
+
+class Experiment(NamedTuple):
+    """One experiment.
+
+    Attributes
+    ----------
+    name
+        What it is called on the command line; its module below `steppe.experiments` as well.
+    title
+        Its heading.
+    question
+        What it answers, for a reader who has not read the paper.
+    samplers
+        Samplers it can compare; empty where there is no choice.
+    """
+
+    name: str
+    title: str
+    question: str
+    samplers: tuple[str, ...] = ()
+
+    @property
+    def run(self) -> Callable[[Request, Work], Findings]:
+        """The function that carries it out, imported when asked for."""
+        return importlib.import_module(f"steppe.experiments.{self.name}").run
+
+
+_ALL = (
+    Experiment(
+        "bernoulli",
+        "Four bits",
+        "Do the entropic samplers spend more time in flat modes than the plain ones? The space has 16 "
+        "states, so that every law is known exactly.",
+        (*PAPER_SAMPLERS, "edula_glu", "edmala_glu", "robust_ensemble", "roughness_tilted"),
+    ),
+)
+
+EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

@@ -1,0 +1,142 @@
+"""Where chains spend their time on a domain that can be enumerated: visits of every state, seed by seed."""
+
+import dataclasses
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.diagnostics.exact import target_law, total_variation
+from steppe.diagnostics.spectrum import interaction_spectrum
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
+from steppe.target import Target
+from steppe.targets.bernoulli import PAPER_MODES, Modes
+
+# Each program runs for a second or two: a third off its compilation is worth more than a tenth of its speed.
+SHORT_COMPILATION = {"xla_backend_optimization_level": 1}
+
+
+@dataclasses.dataclass(frozen=True)
+class Visits:
+    """How often each state was visited.
+
+    Attributes
+    ----------
+    shares
+        Seeds × states: share of the kept steps of all chains of a seed.
+    acceptance, flips
+        Per seed: mean acceptance probability, and sites changed per step.
+    """
+
+    shares: np.ndarray
+    acceptance: np.ndarray
+    flips: np.ndarray
+
+
+def visit(
+    recipe: Recipe,
+    target: Target,
+    seeds: Sequence[int],
+    *,
+    num_chains: int,
+    num_warmup: int,
+    num_draws: int,
+) -> Visits:
+    """Run independent chains from uniform starts; the copies of an ensemble count as chains.
+
+    Parameters
+    ----------
+    recipe, target
+        What to run, on a domain that can be enumerated.
+    seeds
+        One group of chains each.
+    num_chains
+        Chains per seed; for an ensemble a multiple of its copies, which share the budget.
+    num_warmup, num_draws
+        Steps dropped and steps kept.
+    """
+    sampler = recipe.build(target, audit=False)  # our targets, whose gradients are known to be exact
+    copies = sampler.replicas or 1
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    keys = jax.vmap(lambda key: jax.random.split(key, num_chains // copies))(keys)
+    visits, acceptance, flips = _run(sampler, keys.ravel(), num_warmup, num_draws)
+
+    def per_seed(values: Array) -> np.ndarray:
+        return np.asarray(values, float).reshape(len(seeds), -1, *values.shape[1:]).mean(axis=1) / num_draws
+
+    return Visits(per_seed(visits) / copies, per_seed(acceptance), per_seed(flips) / copies)
+
+
+@partial(jax.jit, compiler_options=SHORT_COMPILATION)
+def _run(sampler: Sampler, keys: Array, num_warmup: Array, num_draws: Array) -> tuple[Array, Array, Array]:
+    """Visits of every state, acceptance and flips, summed over the kept steps of every chain."""
+    domain = sampler.target.domain
+    states = jnp.arange(domain.num_states)
+
+    def start(key: Array) -> Any:
+        shape = () if sampler.replicas is None else (sampler.replicas,)
+        return sampler.init(domain.draw(key, shape), jax.random.fold_in(key, 1))
+
+    def step(index: Array, carry: Any) -> Any:
+        chains, total = carry
+        moved, info = jax.vmap(sampler.step)(jax.vmap(jax.random.fold_in, (0, None))(keys, index + 2), chains)
+        here = jax.vmap(domain.index)(moved.position).reshape(len(keys), -1)
+        news = ((here[:, :, None] == states).sum(axis=1), info.acceptance_rate, info.num_flips)
+        keeps = index >= num_warmup
+        return moved, jax.tree.map(lambda old, new: old + keeps * new, total, news)
+
+    zero = jnp.zeros(len(keys))
+    nothing = (jnp.zeros((len(keys), domain.num_states)), zero, zero)
+    return jax.lax.fori_loop(0, num_warmup + num_draws, step, (jax.vmap(start)(keys), nothing))[1]
+
+
+class Landscape:
+    """Everything about a small target that laws on its states are read with."""
+
+    def __init__(self, target: Target, modes: Modes = PAPER_MODES) -> None:
+        states = target.domain.enumerate()
+        self.target = target
+        self.law = target_law(target).astype(float)
+        self.heights = np.asarray(jax.vmap(target.log_density)(states), float)
+        self.eigenvalues = interaction_spectrum(target, states, exact=False).eigenvalues.astype(float)
+        self.flat, self.sharp = (_indices(target, kind) for kind in modes)
+
+    def flat_mass(self, shares: np.ndarray) -> np.ndarray:
+        """Mass on the flat modes."""
+        return shares[..., self.flat].sum(axis=-1)
+
+    def sharp_mass(self, shares: np.ndarray) -> np.ndarray:
+        """Mass on the sharp modes."""
+        return shares[..., self.sharp].sum(axis=-1)
+
+    def distance(self, shares: np.ndarray) -> float:
+        """Total variation to `π`, of the mean over seeds."""
+        return total_variation(np.atleast_2d(shares).mean(axis=0), self.law)
+
+    def spectrum_std(self, shares: np.ndarray) -> np.ndarray:
+        """Standard deviation of all eigenvalues pooled; their mean is zero at every state."""
+        return np.sqrt(shares @ (self.eigenvalues**2).mean(axis=1))
+
+    def spectrum_iqr(self, shares: np.ndarray) -> np.ndarray:
+        """Distance of the quartiles of all eigenvalues pooled."""
+        order = np.argsort(self.eigenvalues.ravel())
+        pooled = self.eigenvalues.ravel()[order]
+        weights = np.repeat(np.atleast_2d(shares) / self.eigenvalues.shape[1], self.eigenvalues.shape[1], 1)
+        cumulative = np.cumsum(weights[:, order], axis=1)
+        lower, upper = ((cumulative >= level - 1e-9).argmax(axis=1) for level in (0.25, 0.75))
+        return (pooled[upper] - pooled[lower]).reshape(shares.shape[:-1])
+
+
+def expected_noise(shares: np.ndarray) -> float:
+    """Total variation to `π` that a sampler of exactly `π` would show, from the noise of the seeds alone."""
+    errors = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
+    return float(0.5 * np.sqrt(2 / np.pi) * errors.sum())  # the mean of |normal| is √(2/π) deviations
+
+
+def _indices(target: Target, states: Sequence[Sequence[int]]) -> np.ndarray:
+    return np.asarray(target.domain.index(target.domain.from_levels(np.asarray(states))))

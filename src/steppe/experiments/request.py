@@ -1,0 +1,129 @@
+"""What is asked of an experiment, and what it answers."""
+
+import dataclasses
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from steppe.errors import RunError
+from steppe.results import Cell, Figure, Table, Verdict
+
+Protocol = Literal["published", "sound"]
+Scale = Literal["quick", "full"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What to reproduce, and how; every number of a result follows from it.
+
+    Attributes
+    ----------
+    protocol
+        `"published"`: the authors' settings as run. `"sound"`: many seeds, equal budgets, intervals.
+    scale
+        `"quick"`: minutes. `"full"`: the scale of the paper.
+    samplers
+        Samplers to compare; `None` for those of the experiment.
+    num_seeds
+        Independent repetitions; `None` for as many as the experiment takes by itself.
+    data
+        Directory of data sets; `None` for data that ship with packages.
+    instance
+        Which problem, where an experiment has several.
+    seed
+        The first seed.
+    """
+
+    protocol: Protocol = "sound"
+    scale: Scale = "quick"
+    samplers: tuple[str, ...] | None = None
+    num_seeds: int | None = None
+    data: Path | None = None
+    instance: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.num_seeds is not None and self.num_seeds < 1:
+            raise RunError(f"The number of seeds must be at least 1; got {self.num_seeds}.")
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the sound protocol is asked for."""
+        return self.protocol == "sound"
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether the quick scale is asked for."""
+        return self.scale == "quick"
+
+    def seeds(self, by_default: int) -> list[int]:
+        """Return the seeds: as many as asked for, else `by_default`."""
+        return list(range(self.seed, self.seed + (self.num_seeds or by_default)))
+
+    def chosen(self, known: Iterable[str]) -> list[str]:
+        """Those of `known` samplers that are asked for, in the order of `known`."""
+        return [name for name in known if self.samplers is None or name in self.samplers]
+
+    def command(self, experiment: str) -> str:
+        """Return the command line that asks for this, without places on a disk."""
+        words = [f"steppe reproduce {experiment} --protocol {self.protocol} --scale {self.scale}"]
+        words += [] if self.samplers is None else [f"--samplers {','.join(self.samplers)}"]
+        words += [] if self.num_seeds is None else [f"--seeds {self.num_seeds}"]
+        words += [] if self.instance is None else [f"--instance {self.instance}"]
+        words += ["--data DIR"] if self.data else []
+        return " ".join(words)
+
+    def fields(self) -> dict[str, Any]:
+        """Everything asked for, as JSON can hold it."""
+        data = None if self.data is None else str(self.data.resolve())
+        samplers = None if self.samplers is None else list(self.samplers)
+        return {**dataclasses.asdict(self), "data": data, "samplers": samplers}
+
+    def digest(self, experiment: str, versions: Mapping[str, str]) -> str:
+        """Digest of everything that shapes the numbers."""
+        content = {"experiment": experiment, "request": self.fields(), "versions": dict(versions)}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """What an experiment answers: the parts of `steppe.results.Results` that are its own.
+
+    Attributes
+    ----------
+    verdicts, tables, figures, settings, notes
+        As in `Results`.
+    arrays
+        Numbers for figures, of one of the types `steppe.results.Array` packs.
+    seeds
+        Seeds that were run.
+    data
+        Digest or description of every data set.
+    model_evaluations
+        Evaluations of log-densities (with or without gradient) in all.
+    """
+
+    verdicts: Sequence[Verdict] = ()
+    tables: Sequence[Table] = ()
+    figures: Sequence[Figure] = ()
+    arrays: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    settings: Mapping[str, Cell] = dataclasses.field(default_factory=dict)
+    notes: Sequence[str] = ()
+    seeds: Sequence[int] = ()
+    data: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    model_evaluations: int | None = None
+
+
+def named(name: str, known: Iterable[str], kind: str) -> str:
+    """Return a name that is known, or say which known ones are near it."""
+    known = list(known)
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name, known, n=3)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
+    raise RunError(f"There is no {kind} named {name!r}. {hint}")

@@ -44,6 +44,12 @@ _ALL = (
         "states, so that every law is known exactly.",
         (*PAPER_SAMPLERS, "edula_glu", "edmala_glu", "robust_ensemble", "roughness_tilted"),
     ),
+    Experiment(
+        "theory",
+        "Bounds and exact numbers",
+        "Are the paper's propositions and theorems true of targets small enough to know the answer, and what "
+        "can be said instead?",
+    ),
 )
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

@@ -44,7 +44,7 @@ class Size(NamedTuple):
     num_draws: int
 
 
-SIZES = {"quick": Size(100, 20, 1_000, 4_000), "full": Size(1_500, 100, 1_000, 20_000)}
+SIZES = {"quick": Size(100, 20, 500, 2_000), "full": Size(1_500, 100, 1_000, 20_000)}
 
 
 def run(request: Request, work: Work) -> Findings:

@@ -54,9 +54,7 @@ def _masses(results: Results, target: np.ndarray) -> "Figure":
             panel.plot(
                 number(row[f"{kind}_exact"]), place, "|", color="black", markersize=13, markeredgewidth=1.5
             )
-            panel.annotate(
-                f"{estimate.value:.3f}", (panel_end(estimate), place), (4, -3), textcoords="offset points"
-            )
+            style.label(panel, f"{estimate.value:.3f}", (_end(estimate), place))
         panel.axvline(exact, linestyle="--", color="#555555", linewidth=1)
         panel.set_title(f"Time in {title} (dashed: π, {exact:.3f})")
         panel.set_xlabel("share of steps")
@@ -67,8 +65,7 @@ def _masses(results: Results, target: np.ndarray) -> "Figure":
     return figure
 
 
-def panel_end(estimate: Estimate) -> float:
-    """Where a bar with its interval ends."""
+def _end(estimate: Estimate) -> float:
     return estimate.value if estimate.high is None else estimate.high
 
 
@@ -149,7 +146,7 @@ def _seeds(results: Results, arrays: dict[str, np.ndarray], names: Sequence[str]
         if rows[name]["std_paper"] is not None:
             paper = number(rows[name]["std_paper"])
             axes.plot(paper, place, "D", color="black", markersize=6)
-            axes.annotate(f"paper {paper}", (paper, place), (0, 8), textcoords="offset points")
+            axes.annotate(f"paper {paper:.3f}", (paper, place), (0, 8), textcoords="offset points")
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.margins(y=0.12)

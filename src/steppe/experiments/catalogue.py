@@ -45,6 +45,13 @@ _ALL = (
         (*PAPER_SAMPLERS, "edula_glu", "edmala_glu", "robust_ensemble", "roughness_tilted"),
     ),
     Experiment(
+        "eta",
+        "What η does",
+        "How does the coupling variance η change the center, the acceptance rate and a network's "
+        "predictions?",
+        PAPER_SAMPLERS,
+    ),
+    Experiment(
         "theory",
         "Bounds and exact numbers",
         "Are the paper's propositions and theorems true of targets small enough to know the answer, and what "

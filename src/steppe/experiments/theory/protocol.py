@@ -21,7 +21,7 @@ GRIDS = {
     "edula-bias": (0.03, 1.0),
     "glu-gap": (0.1, 8.0),
     "effective-step": (0.08, 2.0),
-    "drift": (0.01, 3.5),
+    "drift": (0.0025, 3.5),
 }
 FUNCTIONS = {
     "marginal": statements.marginal,
@@ -38,6 +38,7 @@ FUNCTIONS = {
 POINTS = {"quick": 6, "full": 16}
 # Every point of these integrates over centers in four dimensions.
 FEW_POINTS = {"glu-gap", "marginal"}
+CLOSED_FORM_POINTS = 60
 WORDS = {
     "dula-four-bits": ("bias of dula, from which 5.4 descends", "printed", "four bits", "α", "L1 ≤"),
     "dula-hidden-unit": ("bias of dula, from which 5.4 descends", "printed", "hidden unit", "α", "L1 ≤"),
@@ -76,6 +77,7 @@ def run(request: Request, work: Work) -> Findings:
 
 def _grid(key: str, request: Request) -> list[float]:
     num_points = 3 if key in FEW_POINTS and request.is_quick else POINTS[request.scale]
+    num_points = CLOSED_FORM_POINTS if key == "drift" else num_points
     return [round(float(x), 5) for x in np.geomspace(*GRIDS[key], num_points)]
 
 

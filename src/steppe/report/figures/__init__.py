@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # By the name of the experiment: the module that draws it.
 FIGURES = {
     "bernoulli": "steppe.report.figures.bernoulli",
+    "eta": "steppe.report.figures.eta",
     "theory": "steppe.report.figures.theory",
 }
 DIRECTORY = "figures"

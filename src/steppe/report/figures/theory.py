@@ -44,9 +44,8 @@ def _curve(axes: "Axes", arrays: Arrays, key: str, title: str, label: str) -> No
     x, bound, exact = (arrays[f"{key}_{name}"] for name in ("x", "bound", "exact"))
     axes.loglog(x, bound, color=BOUND_COLOR, linewidth=2)
     axes.loglog(x, exact, "o", color=EXACT_COLOR, markersize=6)
-    axes.annotate(
-        "bound", (x[len(x) // 2], bound[len(x) // 2]), (4, 6), textcoords="offset points", color=BOUND_COLOR
-    )
+    seen = int(1e-6 < bound[1] < 1e2)
+    axes.annotate("bound", (x[seen], bound[seen]), (9, -4), textcoords="offset points", color=BOUND_COLOR)
     axes.annotate("exact", (x[0], exact[0]), (6, 5), textcoords="offset points", color=EXACT_COLOR)
     axes.set_title(title)
     axes.set_xlabel(label)

@@ -52,6 +52,13 @@ _ALL = (
         PAPER_SAMPLERS,
     ),
     Experiment(
+        "flatness",
+        "Laws that favour flat modes",
+        "What does none of the paper's samplers do? Time in flat and in sharp modes at equal E[U], and "
+        "solutions of binary perceptrons that stay good when weights are wrong.",
+        ("dmala", "edmala", "robust_ensemble", "roughness_tilted"),
+    ),
+    Experiment(
         "theory",
         "Bounds and exact numbers",
         "Are the paper's propositions and theorems true of targets small enough to know the answer, and what "

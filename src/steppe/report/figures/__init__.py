@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 FIGURES = {
     "bernoulli": "steppe.report.figures.bernoulli",
     "eta": "steppe.report.figures.eta",
+    "flatness": "steppe.report.figures.flatness",
     "theory": "steppe.report.figures.theory",
 }
 DIRECTORY = "figures"

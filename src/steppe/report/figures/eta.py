@@ -1,6 +1,6 @@
 """Figures of the sweep over η."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,19 +76,22 @@ def _sweep(axes: "Axes", results: Results, name: str, key: str) -> None:
     axes.set_xlabel("coupling variance η")
 
 
-def _level(axes: "Axes", value: float, name: str) -> None:
-    axes.axhline(value, color=style.SAMPLER_COLORS[name], linewidth=1.2, alpha=0.8)
-    axes.annotate(name, (1, value), (3, -3), xycoords=("axes fraction", "data"), textcoords="offset points",
-                  color=style.SAMPLER_COLORS[name], fontsize=9)  # fmt: skip
+def _level(axes: "Axes", value: float, name: str, shift: float = -3) -> None:
+    color = style.SAMPLER_COLORS[name]
+    axes.axhline(value, color=color, linewidth=1.2, alpha=0.8)
+    place: Any = ("axes fraction", "data")
+    axes.annotate(
+        name, (1, value), (3, shift), xycoords=place, textcoords="offset points", color=color, fontsize=9
+    )
 
 
 def _rmse(results: Results, arrays: Arrays, names: list[str]) -> "Figure":
     figure, (axes,) = style.subplots(1, 7, 3.8)
     for name in names:
         _sweep(axes, results, name, "rmse")
-    for name in ("dula", "dmala"):
+    for name, shift in (("dula", 3), ("dmala", -9)):
         if f"{name}_rmse" in arrays:
-            _level(axes, float(arrays[f"{name}_rmse"].mean()), name)
+            _level(axes, float(arrays[f"{name}_rmse"].mean()), name, shift)
     constant = results.settings["RMSE of a constant"]
     axes.axhline(estimate(constant).value, color="#555555", linestyle=":", linewidth=1)
     axes.set_ylabel("validation RMSE")

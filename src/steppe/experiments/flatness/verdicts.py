@@ -1,0 +1,90 @@
+"""What is claimed of flatness, judged."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from steppe.experiments.judging import judged, mean_estimate
+from steppe.experiments.occupancy import Landscape
+from steppe.experiments.wording import spoken
+from steppe.experiments.work import Content
+from steppe.results import Verdict
+
+if TYPE_CHECKING:
+    from steppe.experiments.flatness.report import Solutions
+
+# Smallest differences that would count.
+MASS_MARGIN, ERROR_MARGIN = 0.02, 0.005
+PAIRS = (("robust_ensemble", "dmala"), ("robust_ensemble", "edmala"), ("edmala", "dmala"))
+
+
+def of_small_laws(landscape: Landscape, four_bits: Content, mixture: Content) -> list[Verdict]:
+    """The tilt on four and on ten bits."""
+    strongest, tempered = four_bits["shares"][-1], four_bits["tempered"][-1]
+    flat = mean_estimate(landscape.flat_mass(strongest) - landscape.flat_mass(tempered))
+    sharp = mean_estimate(landscape.sharp_mass(tempered) - landscape.sharp_mass(strongest))
+    height = float((strongest @ landscape.heights).mean())
+    masses, heights = mixture["tempered"][np.argsort(mixture["tempered"][:, 0])].T
+    mass, kept = mixture["tilted"][3]
+    gain = float(kept - np.interp(mass, masses, heights))
+    return [
+        judged(
+            "roughness_tilted spends more time in flat modes than tempering of the same E[U].",
+            flat,
+            f"On the four bits at λ = 4: {spoken(flat, signed=True)} more time, at E[U] = {height:.3f}; the "
+            f"exact law of the tilt has {float(landscape.flat_mass(four_bits['laws'][-1])):.3f}, tempering "
+            f"{float(landscape.flat_mass(tempered)):.3f}.",
+            MASS_MARGIN,
+        ),
+        judged(
+            "roughness_tilted spends less time in sharp modes than tempering of the same E[U].",
+            sharp,
+            f"On the four bits at λ = 4: {spoken(sharp, signed=True)} less time.",
+            MASS_MARGIN,
+        ),
+        judged(
+            "At equal mass of the flat component the tilt keeps more height than tempering.",
+            mean_estimate(np.array([gain])),
+            f"On ten bits at λ = 0.5, flat mass {mass:.3f}: E[U] is higher by {gain:.2f} (exact).",
+        ),
+    ]
+
+
+def of_perceptron(solutions: "Mapping[str, Solutions]", flips: Sequence[int]) -> list[Verdict]:
+    """Who generalises, and who is flat, at equal budget."""
+    verdicts = []
+    for better, other in PAIRS:
+        if better in solutions and other in solutions:
+            pair = (better, other, solutions[better], solutions[other])
+            verdicts += [_generalises(*pair), _is_flatter(*pair, flips)]
+    return verdicts
+
+
+def _generalises(better: str, other: str, one: "Solutions", two: "Solutions") -> Verdict:
+    gain = mean_estimate(two.best(two.test_error) - one.best(one.test_error))
+    heights = one.best(one.log_density).mean(), two.best(two.log_density).mean()
+    return judged(
+        f"A solution of {better} generalises better than one of {other}.",
+        gain,
+        f"Test error lower by {spoken(gain, 4, signed=True)}: {one.best(one.test_error).mean():.4f} against "
+        f"{two.best(two.test_error).mean():.4f}, at U = {heights[0]:.2f} against {heights[1]:.2f}. Less than "
+        f"{ERROR_MARGIN} would not count.",
+        ERROR_MARGIN,
+    )
+
+
+def _is_flatter(better: str, other: str, one: "Solutions", two: "Solutions", flips: Sequence[int]) -> Verdict:
+    place = len(flips) // 2
+
+    def rise(solutions: "Solutions") -> np.ndarray:
+        errors = solutions.best(solutions.errors_after_flips)[:, place]
+        return errors - solutions.best(solutions.train_errors)
+
+    fewer = mean_estimate(rise(two) - rise(one))
+    return judged(
+        f"A solution of {better} is flatter than one of {other}.",
+        fewer,
+        f"{flips[place]} random flips add {rise(one).mean():.1f} training errors against "
+        f"{rise(two).mean():.1f}: {spoken(fewer, 2, signed=True)} fewer.",
+    )

@@ -7,13 +7,12 @@ or another process of a distributed run stopped; 130 and 143 interrupted, with e
 """
 
 import sys
-from collections.abc import Sequence
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, Literal
 
 import jax
-from cyclopts import App, CycloptsError, Parameter, Token
+from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 from rich.markup import escape
 
@@ -21,6 +20,7 @@ from steppe.cli.compare import compare
 from steppe.cli.modes import modes
 from steppe.cli.output import AsJson, fail, print_json, print_list, show
 from steppe.cli.report import report
+from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show
 from steppe.cli.reproduce import reproduce
 from steppe.cli.resolve import built_in_targets, is_own_code, make_adapt, make_recipe, make_target
 from steppe.cli.runfile import RunFile, checked, read_run_file
@@ -48,14 +48,6 @@ app.command(watch)
 app.command(tune)
 app.command(compare)
 app.command(reproduce)
-
-
-def _whole(_: type, tokens: Sequence[Token]) -> int:
-    """A whole number as it is written; by default 1.5 would be rounded."""
-    return int(tokens[0].value)
-
-
-Whole = Annotated[int | None, Parameter(converter=_whole)]
 
 
 @app.command

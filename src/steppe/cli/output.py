@@ -1,11 +1,11 @@
-"""What the verbs print: tables and JSON on standard output, a sentence about a failure on standard error."""
+"""What the verbs read and print: tables and JSON on standard output, failures on standard error."""
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NoReturn
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -15,6 +15,14 @@ from steppe.report.summary import printable
 from steppe.run.result import Run
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
+
+
+def _whole(_: type, tokens: Sequence[Token]) -> int:
+    """A whole number as it is written; by default 1.5 would be rounded."""
+    return int(tokens[0].value)
+
+
+Whole = Annotated[int | None, Parameter(converter=_whole)]
 
 
 def show(run: Run, as_json: bool) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from steppe.cli.output import AsJson, print_json
+from steppe.cli.output import AsJson, Whole, print_json
 from steppe.experiments.driver import carry_out, check_directory, requested
 from steppe.experiments.request import Protocol, Request, Scale
 from steppe.report.figures import write_figures
@@ -31,8 +31,8 @@ def reproduce(
     protocol: Protocol = "sound",
     scale: Scale = "quick",
     samplers: str | None = None,
-    seeds: int | None = None,
-    seed: int = 0,
+    seeds: Whole = None,
+    seed: Whole = None,
     instance: str | None = None,
     data: Path | None = None,
     out: Path = OUT,
@@ -75,10 +75,10 @@ def reproduce(
         num_seeds=seeds,
         data=data,
         instance=instance,
-        seed=seed,
+        seed=seed or 0,
     )
     experiments = requested(names or ("",), request)
-    check_directory(out, experiments, resume=resume)
+    check_directory(out, experiments, request, resume=resume)
     try:
         found = {}
         for experiment in experiments:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from steppe.errors import DamagedRunError, RunMismatchError, StorageError
+from steppe.errors import DamagedRunError, RunMismatchError, SteppeError, StorageError
 from steppe.experiments.catalogue import EXPERIMENTS, Experiment
 from steppe.experiments.request import Findings, Request, named
 from steppe.experiments.work import Work
@@ -19,7 +19,7 @@ from steppe.run.files import read_json, write_json
 from steppe.run.store import software
 
 REQUEST_FILE, PARTS = "request.json", "parts"
-# What else may stand beside the experiments: the page, and figures or drafts of a killed run.
+# What else may stand beside the experiments.
 PAGE_FILE = "report.html"
 
 
@@ -36,15 +36,26 @@ def requested(names: Sequence[str], request: Request) -> list[Experiment]:
     return found
 
 
-def check_directory(directory: Path, experiments: Sequence[Experiment], *, resume: bool) -> None:
-    """Refuse a directory that holds something else, results of another schema, or unfinished work."""
+def check_directory(
+    directory: Path, experiments: Sequence[Experiment], request: Request, *, resume: bool
+) -> None:
+    """Refuse a directory that holds something else, results of another schema, or other work than is asked.
+
+    Parameters
+    ----------
+    directory
+        Directory of all experiments; it need not exist.
+    experiments, request
+        What is to be done there.
+    resume
+        Whether to go on with what is there.
+    """
     try:
         inside = sorted(directory.iterdir()) if directory.exists() else []
     except OSError as error:
         raise StorageError(f"Could not read {directory}: {error.strerror or error}.") from error
     for path in inside:
-        is_ours = path.name == PAGE_FILE or (path.name in EXPERIMENTS and (path / REQUEST_FILE).exists())
-        if not is_ours and not _is_empty(path):
+        if not _is_ours(path):
             raise StorageError(
                 f"{directory} holds {path.name!r}, which is not an experiment of `steppe reproduce`. Choose "
                 "another directory."
@@ -52,11 +63,14 @@ def check_directory(directory: Path, experiments: Sequence[Experiment], *, resum
         if (path / FILE_NAME).exists():
             read_results(path)
     for experiment in experiments:
-        if not resume and (directory / experiment.name / REQUEST_FILE).exists():
+        own = directory / experiment.name
+        if _is_begun(own) and not resume:
             raise StorageError(
-                f"{directory / experiment.name} already holds this experiment. Pass `--resume` to continue "
-                "or reuse it, or choose another directory."
+                f"{own} already holds this experiment. Pass `--resume` to continue or reuse it, or choose "
+                "another directory."
             )
+        if _is_begun(own):
+            _check_same(own, _wanted(experiment, request))
 
 
 def carry_out(
@@ -74,13 +88,15 @@ def carry_out(
         Show progress; by default when standard error is a terminal.
     """
     own = directory / experiment.name
-    versions = software()
-    device = versions.pop("device")
-    digest = request.digest(experiment.name, versions)
-    _claim(own, {"experiment": experiment.name, "request": request.fields(), "versions": versions})
+    versions, device = _software()
+    _claim(own, _wanted(experiment, request))
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    work = Work(own / PARTS, digest, experiment.title, progress)
-    findings = experiment.run(request, work)
+    work = Work(own / PARTS, request.digest(experiment.name, versions), experiment.title, progress)
+    try:
+        findings = experiment.run(request, work)
+    except SteppeError:
+        _withdraw(own)
+        raise
     results = _results(
         experiment,
         request,
@@ -120,22 +136,46 @@ def _results(experiment: Experiment, request: Request, findings: Findings, prove
     )
 
 
+def _software() -> tuple[dict[str, str], str]:
+    """Versions, and the device."""
+    versions = software()
+    return versions, versions.pop("device")
+
+
+def _wanted(experiment: Experiment, request: Request) -> dict[str, Any]:
+    versions, _ = _software()
+    return {"experiment": experiment.name, "request": request.fields(), "versions": versions}
+
+
 def _claim(directory: Path, wanted: dict[str, Any]) -> None:
     """Write down what is asked, or check that a directory was begun for the same."""
-    path = directory / REQUEST_FILE
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        begun = path.exists()
+        if _is_begun(directory):
+            _check_same(directory, wanted)
+        else:
+            write_json(directory / REQUEST_FILE, wanted)
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(
             f"Could not write to {directory}: {error.strerror or error}. Choose a directory that can be "
             "written."
         ) from error
-    if not begun:
-        write_json(path, wanted)
-        return
+
+
+def _withdraw(directory: Path) -> None:
+    """Leave nothing of an experiment that failed before any of its work was done."""
+    if not _is_begun(directory):
+        (directory / REQUEST_FILE).unlink(missing_ok=True)
+        for empty in (directory / PARTS, directory, directory.parent):
+            if _is_empty(empty):
+                empty.rmdir()
+
+
+def _check_same(directory: Path, wanted: dict[str, Any]) -> None:
     try:
-        found = read_json(path)
+        found = read_json(directory / REQUEST_FILE)
     except DamagedRunError as error:
         raise DamagedRunError(
             f"{directory} cannot be continued: {error} Choose another directory."
@@ -153,6 +193,18 @@ def _difference(found: Any, wanted: Any) -> str:
         return f"{found!r}, not {wanted!r}"
     key = next(key for key in {**found, **wanted} if found.get(key) != wanted.get(key))
     return f"{key.replace('_', ' ')} {found.get(key)!r}, not {wanted.get(key)!r}"
+
+
+def _is_ours(path: Path) -> bool:
+    if path.name == PAGE_FILE or _is_empty(path):
+        return True
+    return path.name in EXPERIMENTS and (path / REQUEST_FILE).exists()
+
+
+def _is_begun(directory: Path) -> bool:
+    """Whether there is work to go on with; a request alone, of a run killed at once, is none."""
+    parts = directory / PARTS
+    return (directory / FILE_NAME).exists() or (parts.is_dir() and any(parts.glob("*.json")))
 
 
 def _is_empty(path: Path) -> bool:

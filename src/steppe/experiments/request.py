@@ -15,6 +15,7 @@ from steppe.results import Cell, Figure, Table, Verdict
 
 Protocol = Literal["published", "sound"]
 Scale = Literal["quick", "full"]
+MAX_SEEDS, MAX_SEED = 100_000, 2**31
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +49,10 @@ class Request:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.num_seeds is not None and self.num_seeds < 1:
-            raise RunError(f"The number of seeds must be at least 1; got {self.num_seeds}.")
+        if self.num_seeds is not None and not 1 <= self.num_seeds <= MAX_SEEDS:
+            raise RunError(f"The number of seeds must be from 1 to {MAX_SEEDS}; got {self.num_seeds}.")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise RunError(f"The first seed must be from 0 to {MAX_SEED}; got {self.seed}.")
 
     @property
     def is_sound(self) -> bool:

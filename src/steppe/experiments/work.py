@@ -2,6 +2,7 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -97,8 +98,6 @@ class Work:
             yield key
 
     def _keep(self, key: str, piece: Piece) -> None:
-        import time
-
         begun = time.perf_counter()
         answer = encoded(piece())
         seconds = time.perf_counter() - begun

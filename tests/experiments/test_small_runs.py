@@ -1,0 +1,110 @@
+"""Experiments at tiny counts: tables, verdicts and figures come out and fit together."""
+
+import numpy as np
+import pytest
+
+from steppe import samplers
+from steppe.experiments.bernoulli import protocol as bernoulli
+from steppe.experiments.catalogue import EXPERIMENTS
+from steppe.experiments.driver import carry_out
+from steppe.experiments.eta import protocol as eta
+from steppe.experiments.occupancy import Landscape, expected_noise, visit
+from steppe.experiments.request import Request
+from steppe.report.figures import FIGURES, draw, write_figures
+from steppe.results import read_results
+from steppe.targets.bernoulli import paper_bernoulli
+
+
+@pytest.fixture(scope="module")
+def landscape():
+    return Landscape(paper_bernoulli())
+
+
+@pytest.fixture(scope="module")
+def four_bits(tmp_path_factory):
+    """A sound run of two samplers, and its directory."""
+    directory = tmp_path_factory.mktemp("bernoulli")
+    with pytest.MonkeyPatch.context() as patch:
+        # The same number of chains for windows and for seeds: one program per sampler.
+        patch.setitem(bernoulli.SIZES, "quick", bernoulli.Size(6, 4, 10, 300))
+        request = Request(samplers=("dula", "dmala"), num_seeds=6)
+        carry_out(EXPERIMENTS["bernoulli"], request, directory, progress=False)
+    return directory / "bernoulli"
+
+
+def test_spread_of_the_eigenvalues_under_the_target_is_the_known_one(landscape):
+    assert landscape.spectrum_std(landscape.law) == pytest.approx(2.6462, abs=1e-4)
+    assert landscape.spectrum_iqr(landscape.law) == pytest.approx(3.2243, abs=1e-4)
+    assert landscape.flat_mass(landscape.law) == pytest.approx(0.1451, abs=1e-4)
+    assert landscape.sharp_mass(landscape.law) == pytest.approx(0.2926, abs=1e-4)
+
+
+def test_noise_of_seeds_is_what_sampling_the_target_shows(landscape):
+    # 400 draws of a mean of 50 multinomials; the mean of their distances has a standard error of 1 %, so five
+    # of them give a false alarm in 6e-7 of all seeds. Forgetting the root of the number of seeds is 7-fold.
+    generator = np.random.default_rng(0)
+    shares = generator.multinomial(200, landscape.law, (400, 50)) / 200
+    distances = [landscape.distance(share) for share in shares]
+    expected = np.mean([expected_noise(share) for share in shares])
+    error = np.std(distances) / np.sqrt(len(distances))
+    assert abs(np.mean(distances) - expected) < 5 * error + 0.02 * expected
+
+
+def test_every_figure_that_is_named_is_drawn_and_written(four_bits):
+    results = read_results(four_bits)
+    assert set(draw(results)) == {figure.key for figure in results.figures}
+    paths = write_figures(results, four_bits)
+    assert len(paths) == 2 * len(results.figures)
+    assert all(path.stat().st_size > 1000 for path in paths)
+    assert {path.parent.name for path in paths} == {"figures"}
+    assert sorted(path.name for path in four_bits.iterdir()) == [
+        "figures",
+        "parts",
+        "request.json",
+        "results.json",
+    ]
+
+
+def test_tables_stand_beside_the_exact_values(four_bits):
+    rows = {row["sampler"]: row for row in read_results(four_bits).table("occupancy").rows}
+    assert list(rows) == ["π", "dula", "dmala"]
+    assert rows["dmala"]["distance_exact"] == pytest.approx(0, abs=1e-6)
+    assert rows["dula"]["sharp_exact"] == pytest.approx(0.2854, abs=1e-4)
+    spectrum = {row["sampler"]: row for row in read_results(four_bits).table("spectrum").rows}
+    assert spectrum["dula"]["std_paper"] == 2.832
+    assert spectrum["dula"]["std_exact"] == pytest.approx(2.638, abs=1e-3)
+
+
+def test_every_experiment_has_figures_and_a_module():
+    for name in ("bernoulli", "eta", "flatness", "theory"):
+        assert name in FIGURES
+        assert callable(EXPERIMENTS[name].run)
+
+
+def test_copies_of_an_ensemble_share_the_chains():
+    found = visit(
+        samplers.robust_ensemble(2, 0.5, 0.4),
+        paper_bernoulli(),
+        range(3),
+        num_chains=4,
+        num_warmup=0,
+        num_draws=20,
+    )
+    assert found.shares.shape == (3, 16)
+    np.testing.assert_allclose(found.shares.sum(axis=1), 1, rtol=1e-6)
+    assert np.all(found.flips <= 4)
+
+
+def test_acceptance_rises_from_nothing_to_a_plateau(tmp_path, monkeypatch):
+    # 257 bits: at η = 0.01 one decision on 514 numbers accepts nothing (the expected log-ratio is below −50),
+    # and the plateau is above 0.5; 240 steps put both within 0.05.
+    monkeypatch.setitem(eta.SIZES, "quick", eta.Size(8, 32, 2, 8, 20))
+    request = Request(samplers=("edmala",), num_seeds=3)
+    results = carry_out(EXPERIMENTS["eta"], request, tmp_path, progress=False)
+    rows = results.table("edmala").rows
+    acceptance = [row["acceptance"].value for row in rows]
+    assert acceptance[0] < 1e-3
+    assert acceptance[7] > 0.5
+    assert rows[0]["effective_step"] is None
+    assert rows[-1]["effective_step"] == pytest.approx(0.1, abs=1e-3)
+    assert set(draw(results)) == {figure.key for figure in results.figures}

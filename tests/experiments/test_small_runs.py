@@ -96,15 +96,15 @@ def test_copies_of_an_ensemble_share_the_chains():
 
 
 def test_acceptance_rises_from_nothing_to_a_plateau(tmp_path, monkeypatch):
-    # 257 bits: at η = 0.01 one decision on 514 numbers accepts nothing (the expected log-ratio is below −50),
-    # and the plateau is above 0.5; 240 steps put both within 0.05.
+    # 257 bits: at η = 0.01 one decision on 514 numbers accepts nothing (0.0 at each of ten seeds). At η = 0.8 a
+    # seed shows 0.70 ± 0.09 (the same ten), so the mean of three is below 0.4 in 1e-8 of all seeds.
     monkeypatch.setitem(eta.SIZES, "quick", eta.Size(8, 32, 2, 8, 20))
     request = Request(samplers=("edmala",), num_seeds=3)
     results = carry_out(EXPERIMENTS["eta"], request, tmp_path, progress=False)
     rows = results.table("edmala").rows
     acceptance = [row["acceptance"].value for row in rows]
     assert acceptance[0] < 1e-3
-    assert acceptance[7] > 0.5
+    assert acceptance[7] > 0.4
     assert rows[0]["effective_step"] is None
     assert rows[-1]["effective_step"] == pytest.approx(0.1, abs=1e-3)
     assert set(draw(results)) == {figure.key for figure in results.figures}

@@ -12,15 +12,12 @@ import argparse
 import json
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from spread import mean_and_error
 
-import steppe
 from steppe import targets
+from steppe.experiments.flatness import perceptron
 from steppe.report import style
 
 NUM_INPUTS, LOAD, NUM_TEST = 1001, 0.6, 4000
@@ -31,70 +28,16 @@ SCHEDULES = {
     "softplus": ((0.3, 30.0), (0.3, 100.0), (1.0, 200.0)),
     "logistic": ((0.1, 3.0), (0.3, 10.0), (0.5, 27.0)),
 }
-LOOSE, TIGHT = 0.1, 1.7  # 1/(2η) of the ensemble at the beginning and at the end
-
-
-class Method(NamedTuple):
-    """A recipe and how it spends the budget: chains × steps × copies."""
-
-    recipe: Any
-    num_chains: int
-    num_steps: int
 
 
 def methods():
-    loose = 1 / (2 * LOOSE)
+    small, large = perceptron.methods(BUDGET, 5), perceptron.methods(BUDGET, 9)
     return {
-        "dmala": Method(steppe.dmala(), 5, BUDGET // 5),
-        "edmala": Method(steppe.edmala(coupling_variance=4.0, center_step_size=0.5), 5, BUDGET // 5),
-        "ensemble of 5": Method(steppe.robust_ensemble(5, loose, center="lattice"), 1, BUDGET // 5),
-        "ensemble of 9": Method(steppe.robust_ensemble(9, loose, center="lattice"), 1, BUDGET // 9),
+        "dmala": small["dmala"],
+        "edmala": small["edmala"],
+        "ensemble of 5": small["robust_ensemble"],
+        "ensemble of 9": large["robust_ensemble"],
     }
-
-
-def cooled(name, span):
-    curves = {"inverse_temperature": steppe.geometric(*span)}
-    if name.startswith("ensemble"):
-        curves["coupling_variance"] = steppe.geometric(1 / (2 * LOOSE), 1 / (2 * TIGHT))
-    return steppe.schedule(**curves)
-
-
-def one(problem, target, name, span, seed):
-    recipe, num_chains, num_steps = methods()[name]
-    found = steppe.anneal(
-        target,
-        recipe,
-        cooled(name, span),
-        key=jax.random.key(seed),
-        num_steps=num_steps,
-        num_chains=num_chains,
-        progress=False,
-    )
-    states = jnp.reshape(found.position, (-1, NUM_INPUTS))
-    weights = np.asarray(target.weights(states))
-    outputs = np.sign(problem.test_patterns.astype(np.float32) @ weights.T)
-    wrong = outputs != problem.test_labels[:, None]
-    vote = np.sign(outputs.sum(axis=1)) != problem.test_labels
-    return {
-        "log_density": float(jnp.mean(found.log_density)),
-        "train_errors": float(jnp.mean(target.training_errors(states))),
-        "test_error": float(wrong.mean()),
-        "vote_error": float(vote.mean()),
-        "errors_after_flips": after_flips(target, states, seed),
-        "acceptance": float(found.history["acceptance_rate"][:, -20:].mean()),
-    }
-
-
-def after_flips(target, states, seed):
-    rng = np.random.default_rng(seed)
-    rows = []
-    for flips in FLIPS:
-        noisy = np.repeat(np.asarray(states), 8, axis=0)
-        for row in noisy:
-            chosen = rng.choice(NUM_INPUTS, flips, replace=False)
-            row[chosen] = 1 - row[chosen]
-        rows.append(float(jnp.mean(target.training_errors(jnp.asarray(noisy)))))
-    return rows
 
 
 def best_schedules(rows, loss):
@@ -186,7 +129,7 @@ def main():
                         continue
                     begun = time.process_time()
                     row = {"loss": loss, "instance": instance, "method": name, "span": span}
-                    row |= one(problem, target, name, span, 1000 + instance)
+                    row |= perceptron.solved(problem, target, methods()[name], span, 1000 + instance, FLIPS)
                     row["cpu_seconds"] = time.process_time() - begun
                     rows.append(row)
                     with arguments.out.open("a") as file:

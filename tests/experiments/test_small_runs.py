@@ -96,7 +96,7 @@ def test_copies_of_an_ensemble_share_the_chains():
 
 
 def test_acceptance_rises_from_nothing_to_a_plateau(tmp_path, monkeypatch):
-    # 257 bits: at η = 0.01 one decision on 514 numbers accepts nothing (0.0 at each of ten seeds). At η = 0.8 a
+    # 257 bits: at η = 0.01 one decision on 514 numbers accepts nothing (0.0 at each of ten seeds). At 0.8 a
     # seed shows 0.70 ± 0.09 (the same ten), so the mean of three is below 0.4 in 1e-8 of all seeds.
     monkeypatch.setitem(eta.SIZES, "quick", eta.Size(8, 32, 2, 8, 20))
     request = Request(samplers=("edmala",), num_seeds=3)

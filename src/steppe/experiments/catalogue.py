@@ -64,6 +64,34 @@ _ALL = (
         "Are the paper's propositions and theorems true of targets small enough to know the answer, and what "
         "can be said instead?",
     ),
+    Experiment(
+        "tsp",
+        "Eight cities",
+        "Do the entropic samplers give tours of steadier cost, closer to the best one they find? There are "
+        "40 320 tours, so that the law of the cost is known exactly.",
+        (*PAPER_SAMPLERS, "informed_permutation"),
+    ),
+    Experiment(
+        "rbm",
+        "Images from a machine",
+        "Are images drawn by the entropic samplers better to learn from? Auto-encoders are trained on the "
+        "images of every sampler and then reconstruct real ones.",
+        ("hamming_ball", "block_gibbs", *PAPER_SAMPLERS, "robust_ensemble", "roughness_tilted"),
+    ),
+    Experiment(
+        "bnn",
+        "Networks of binary weights",
+        "Do networks drawn by the entropic samplers predict better? Their test error stands beside that of a "
+        "constant and of least squares.",
+        ("gibbs", "gwg", *PAPER_SAMPLERS),
+    ),
+    Experiment(
+        "runtime",
+        "Time per update",
+        "What does the coupling cost, and does the Gibbs-like update save half of it? Counted per full "
+        "update and per evaluation of the model.",
+        ("gibbs", "gwg", *PAPER_SAMPLERS, "edula_glu", "edmala_glu"),
+    ),
 )
 
 EXPERIMENTS: dict[str, Experiment] = {experiment.name: experiment for experiment in _ALL}

@@ -1,7 +1,7 @@
 """The networks that judge images: a convolutional auto-encoder and LeNet-5, with the paper's layers.
 
-Both are equinox modules. Images go in as rows of 784 grey levels in [0, 1]; a module sees one row, and
-batches come from `jax.vmap`.
+Both are equinox modules, made in `network_layers`. Images go in as rows of grey levels in [0, 1]; a module
+sees one row, and batches come from `jax.vmap`.
 """
 
 from collections.abc import Callable
@@ -15,96 +15,13 @@ from jax import Array
 
 from steppe.arguments import count, positive, random_key
 from steppe.errors import RunError
+from steppe.experiments.network_layers import auto_encoder, lenet, side_of
 from steppe.optional import needed
 from steppe.run.progress import count_bar
 
-SHAPE = (1, 28, 28)
-NUM_PIXELS = 784
-NUM_DIGITS = 10
 ROWS_AT_A_TIME = 500
 
 Loss = Callable[[Any, Array, Array], Array]
-
-
-@cache  # the classes derive from an optional package, so they are made when first asked for
-def _modules() -> tuple[Any, Any]:
-    eqx: Any = needed("equinox", "networks", "The evaluation networks")
-
-    def stacks(
-        key: Array, convolutions: tuple[Any, ...], layers: tuple[Any, ...], padding: int = 0
-    ) -> tuple[list[Any], list[Any]]:
-        """Convolutions, then linear layers, each with a key of its own in this order."""
-        keys = iter(jax.random.split(key, len(convolutions) + len(layers)))
-        return (
-            [eqx.nn.Conv2d(*size, padding=padding, key=next(keys)) for size in convolutions],
-            [eqx.nn.Linear(*size, key=next(keys)) for size in layers],
-        )
-
-    class ConvolutionalAutoEncoder(eqx.Module):
-        """Two convolutions, a code of 128 numbers, and two linear layers back; 3 284 304 parameters."""
-
-        convolutions: list[Any]
-        layers: list[Any]
-
-        def __init__(self, key: Array) -> None:
-            sizes = ((3136, 128), (128, 3136), (3136, NUM_PIXELS))
-            self.convolutions, self.layers = stacks(key, ((1, 32, 3), (32, 64, 3)), sizes, padding=1)
-
-        def __call__(self, row: Array) -> Array:
-            image = row.reshape(SHAPE)
-            for convolution in self.convolutions:
-                image = jax.nn.relu(_max_pool(convolution(image)))
-            code, wide, last = self.layers
-            return last(jax.nn.relu(wide(jax.nn.relu(code(image.ravel())))))
-
-    class LeNet(eqx.Module):
-        """LeNet-5 with rectifiers and maximum pooling; inputs are mapped to [−1, 1]."""
-
-        convolutions: list[Any]
-        layers: list[Any]
-
-        def __init__(self, key: Array) -> None:
-            sizes = ((256, 120), (120, 84), (84, NUM_DIGITS))
-            self.convolutions, self.layers = stacks(key, ((1, 6, 5), (6, 16, 5)), sizes)
-
-        def __call__(self, row: Array) -> Array:
-            image = (row.reshape(SHAPE) - 0.5) / 0.5
-            for convolution in self.convolutions:
-                image = _max_pool(jax.nn.relu(convolution(image)))
-            hidden = image.ravel()
-            for layer in self.layers[:-1]:
-                hidden = jax.nn.relu(layer(hidden))
-            return self.layers[-1](hidden)
-
-    return ConvolutionalAutoEncoder, LeNet
-
-
-def _max_pool(image: Array) -> Array:
-    """Largest of every 2 × 2 points; a reshape, which is much faster to differentiate than a window."""
-    channels, height, width = image.shape
-    return image.reshape(channels, height // 2, 2, width // 2, 2).max((2, 4))
-
-
-def auto_encoder(key: Array) -> Any:
-    """A convolutional auto-encoder with random weights: a function from a row of pixels to one.
-
-    Parameters
-    ----------
-    key
-        Random key of the weights.
-    """
-    return _modules()[0](random_key("auto_encoder", key))
-
-
-def lenet(key: Array) -> Any:
-    """A LeNet-5 with random weights: a function from a row of pixels to the logits of ten digits.
-
-    Parameters
-    ----------
-    key
-        Random key of the weights.
-    """
-    return _modules()[1](random_key("lenet", key))
 
 
 def reconstruction_error(network: Any, x: Array, y: Array) -> Array:
@@ -126,7 +43,7 @@ def train_auto_encoder(
     Parameters
     ----------
     images
-        Rows of 784 numbers in [0, 1]; binary samples as they are.
+        Rows of pixels in [0, 1]; binary samples as they are.
     key
         Random key of weights and batches.
     num_epochs
@@ -136,7 +53,7 @@ def train_auto_encoder(
     """
     key_weights, key_batches = jax.random.split(random_key("train_auto_encoder", key))
     labels = np.zeros(len(images), np.int32)
-    network = auto_encoder(key_weights)
+    network = auto_encoder(key_weights, side_of(np.shape(images)[-1]))
     return fit(
         network,
         reconstruction_error,
@@ -156,7 +73,7 @@ def train_lenet(
     Parameters
     ----------
     images
-        Rows of 784 grey levels in [0, 1].
+        Rows of grey levels in [0, 1].
     labels
         Digits.
     key
@@ -168,7 +85,7 @@ def train_lenet(
     """
     key_weights, key_batches = jax.random.split(random_key("train_lenet", key))
     return fit(
-        lenet(key_weights),
+        lenet(key_weights, side_of(np.shape(images)[-1])),
         cross_entropy,
         images,
         labels,
@@ -283,8 +200,9 @@ def _outputs(network: Any, x: Array) -> Array:
 
 def _checked(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     images = np.asarray(x, np.float32)
-    if images.ndim != 2 or images.shape[1] != NUM_PIXELS or not len(images):
-        raise RunError(f"Images must be rows of {NUM_PIXELS} pixels; got an array of shape {images.shape}.")
+    if images.ndim != 2 or not len(images):
+        raise RunError(f"Images must be rows of pixels; got an array of shape {images.shape}.")
+    side_of(images.shape[1])
     if len(y) != len(images):
         raise RunError(f"There are {len(images)} images and {len(y)} labels; give one label per image.")
     if not (images.min() >= 0 and images.max() <= 1):

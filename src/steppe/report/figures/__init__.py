@@ -19,6 +19,10 @@ FIGURES = {
     "eta": "steppe.report.figures.eta",
     "flatness": "steppe.report.figures.flatness",
     "theory": "steppe.report.figures.theory",
+    "tsp": "steppe.report.figures.tsp",
+    "rbm": "steppe.report.figures.rbm",
+    "bnn": "steppe.report.figures.bnn",
+    "runtime": "steppe.report.figures.runtime",
 }
 DIRECTORY = "figures"
 

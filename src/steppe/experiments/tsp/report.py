@@ -1,0 +1,263 @@
+"""Tables, verdicts and notes on the paper's eight cities."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from steppe.experiments.judging import judged, mean_estimate, share_estimate
+from steppe.experiments.request import Findings, Request
+from steppe.experiments.tsp import captions
+from steppe.experiments.tsp.landscape import Minima, exact_costs, minima
+from steppe.experiments.wording import settings_of, spoken
+from steppe.experiments.work import Content
+from steppe.kernel.compose import Recipe
+from steppe.results import Cell, Column, Estimate, Table, Verdict
+
+OPTIMUM = 13.194113
+PAIRS = (("edula", "dula"), ("edmala", "dmala"))
+LAW_MARGIN = 0.15  # a tenth of the spread of costs under π
+# What the authors' files hold: paths, cost, its spread as plotted, spread of the same file's costs, mismatch
+# to the best, the upper band of it, mismatch overall.
+PAPER_KEYS = ("paths", "cost", "spread", "spread_of_file", "to_best", "band", "overall")
+PAPER = {
+    "dula": (24, 19.387, 2.459, 2.459, 29.63, 38.44, 31.77),
+    "edula": (30, 18.116, 1.649, 1.947, 29.97, 38.04, 31.11),
+    "dmala": (43, 16.808, 1.977, 1.857, 31.37, 38.97, 32.82),
+    "edmala": (21, 16.452, 0.480, 1.354, 28.48, 37.84, 30.74),
+}
+# What the paper says of each figure of a run, and which pair it says it of.
+CLAIMS = (
+    ("spread", "has a smaller spread of costs than", PAIRS, 0.1),
+    ("band", "has a lower upper band of the mismatch to its best path than", PAIRS[1:], 1.0),
+    ("overall", "has a smaller mismatch between its paths than", PAIRS[1:], 1.0),
+)
+
+
+def findings(
+    request: Request,
+    recipes: Mapping[str, Recipe],
+    answers: Mapping[str, Content],
+    seeds: Sequence[int],
+    num_law_chains: int,
+) -> Findings:
+    """Everything found about the eight cities."""
+    landscape = minima()
+    evaluations = sum(int(answer["steps"]) * int(answer["chains"]) for answer in answers.values())
+    return Findings(
+        verdicts=(_sound_verdicts if request.is_sound else _published_verdicts)(answers),
+        tables=[
+            _run_table(request, recipes, answers),
+            _law_table(recipes, answers),
+            _minima_table(landscape),
+        ],
+        figures=captions.figures(request, landscape),
+        arrays=_arrays(answers, landscape),
+        settings={
+            "steps": 10_001,
+            "steps dropped": 2_001,
+            "start": "tour ABCDEFGH, cost 24.395",
+            "chains per seed at exact draws": num_law_chains,
+            **{name: settings_of(recipe) for name, recipe in recipes.items() if recipe.numbers},
+        },
+        notes=captions.notes(request),
+        seeds=seeds,
+        model_evaluations=evaluations,
+    )
+
+
+# ---- verdicts --------------------------------------------------------------------------------------
+
+
+def _sound_verdicts(answers: Mapping[str, Content]) -> list[Verdict]:
+    verdicts = []
+    for key, says, pairs, margin in CLAIMS:
+        for entropic, plain in pairs:
+            if entropic in answers and plain in answers:
+                one, other = answers[entropic][key], answers[plain][key]
+                difference = mean_estimate(other - one)
+                verdicts.append(
+                    judged(
+                        f"{entropic} {says} {plain}.",
+                        difference,
+                        f"Over {len(one)} seeds {entropic} has {one.mean():.2f} and {plain} "
+                        f"{other.mean():.2f}; {plain} minus {entropic} is "
+                        f"{spoken(difference, 2, signed=True)}. {_moves(answers, entropic, plain)} Less "
+                        f"than {margin:g} would not count.",
+                        margin,
+                    )
+                )
+    verdicts += [_law_verdict(name, answers[name]) for name in ("dmala", "edmala") if name in answers]
+    return verdicts
+
+
+def _moves(answers: Mapping[str, Content], entropic: str, plain: str) -> str:
+    one, other = (float(answers[name]["moves"].mean()) for name in (entropic, plain))
+    return f"In the whole run {entropic} changes its tour {one:.0f} times, {plain} {other:.0f} times."
+
+
+def _law_verdict(name: str, answer: Content) -> Verdict:
+    """Whether a sampler started at exact draws keeps the exact mean: within the margin, or outside."""
+    exact = exact_costs()
+    gap = mean_estimate(answer["law_mean"] - exact.mean)
+    low, high = gap.low or gap.value, gap.high or gap.value
+    if max(abs(low), abs(high)) <= LAW_MARGIN:
+        outcome = "holds"
+    else:
+        outcome = "does not hold" if low > 0 or high < 0 else "not distinguishable"
+    return Verdict(
+        claim=f"{name} has law π ∝ exp(−cost), as it should: its mean cost is that of enumeration.",
+        outcome=outcome,
+        sentence=f"Started at exact draws it has mean cost {spoken(mean_estimate(answer['law_mean']), 2)} "
+        f"against {exact.mean:.4f}; within {LAW_MARGIN:g} counts as the same.",
+        estimate=gap,
+    )
+
+
+def _published_verdicts(answers: Mapping[str, Content]) -> list[Verdict]:
+    """The paper's comparison of single runs, judged by how often it comes out the same."""
+    verdicts = []
+    for key, says, pairs, _ in CLAIMS:
+        for entropic, plain in pairs:
+            if entropic not in answers or plain not in answers:
+                continue
+            one, other = answers[entropic][key], answers[plain][key]
+            wins = share_estimate(int(np.sum(one < other)), len(one))
+            assert wins.low is not None
+            assert wins.high is not None
+            edge = Estimate(value=wins.value - 0.5, low=wins.low - 0.5, high=wins.high - 0.5)
+            paper = [PAPER[name][PAPER_KEYS.index(key)] for name in (entropic, plain)]
+            verdicts.append(
+                judged(
+                    f"A run of {entropic} {says} a run of {plain} ({paper[0]:g} against {paper[1]:g}).",
+                    edge,
+                    f"This seed gives {one[0]:.2f} against {other[0]:.2f}. Of {len(one)} pairs of such runs "
+                    f"the claim comes out in {spoken(wins, 2)}; a coin would give 0.5.",
+                )
+            )
+    return verdicts
+
+
+# ---- tables ----------------------------------------------------------------------------------------
+
+
+def _run_table(request: Request, recipes: Mapping[str, Recipe], answers: Mapping[str, Content]) -> Table:
+    rows: list[dict[str, Cell]] = []
+    for name, answer in answers.items():
+        row: dict[str, Cell] = {"sampler": name, "settings": settings_of(recipes[name])}
+        for key in ("paths", "cost", "spread", "best", "to_best", "band", "overall", "moves"):
+            row[key] = mean_estimate(answer[key] if request.is_sound else answer[key][:1])
+        if not request.is_sound:
+            paper = dict(zip(PAPER_KEYS, PAPER[name], strict=True))
+            row |= {f"{key}_paper": value for key, value in paper.items()}
+            row["percentile"] = float(100 * np.mean(answer["spread"] < paper["spread"]))
+        rows.append(row)
+    columns = [
+        Column(key="sampler", label="sampler"),
+        Column(key="settings", label="settings"),
+        Column(key="paths", label="distinct paths", digits=1),
+        Column(key="cost", label="mean cost", digits=2, better="lower"),
+        Column(key="spread", label="spread of cost", digits=2),
+        Column(key="best", label="best cost", digits=2, better="lower"),
+        Column(key="to_best", label="mismatch to best", digits=1),
+        Column(key="band", label="its upper band", digits=1),
+        Column(key="overall", label="mismatch overall", digits=1),
+        Column(key="moves", label="changes of tour", digits=0),
+    ]
+    if not request.is_sound:
+        columns += [
+            Column(key="paths_paper", label="paths, paper", digits=0),
+            Column(key="cost_paper", label="mean cost, paper", digits=2),
+            Column(key="spread_paper", label="spread, paper", digits=2),
+            Column(key="spread_of_file_paper", label="spread of the paper's own costs", digits=2),
+            Column(key="percentile", label="percentile of the paper's spread", unit="%", digits=0),
+            Column(key="to_best_paper", label="mismatch to best, paper", digits=1),
+            Column(key="band_paper", label="upper band, paper", digits=1),
+            Column(key="overall_paper", label="mismatch overall, paper", digits=1),
+        ]
+    return Table(
+        key="runs",
+        title="Runs as long as the paper's",
+        columns=columns,
+        rows=rows,
+        notes=[
+            (
+                "Figures are over the distinct ordered paths of a run, each counted once: rotations of a "
+                "cycle are different paths, and “best” is the best of that run. Mismatch counts pairs of "
+                "places, of 36, that do not show the same pair of cities."
+            ),
+            "Intervals are 95 %, over seeds."
+            if request.is_sound
+            else "One run each, as in the paper; the percentile is among runs with other seeds.",
+        ],
+    )
+
+
+def _law_table(recipes: Mapping[str, Recipe], answers: Mapping[str, Content]) -> Table:
+    exact = exact_costs()
+    rows: list[dict[str, Cell]] = [
+        {"sampler": "π, enumerated", "mean": exact.mean, "std": exact.std, "optimal": exact.optimal_share}
+    ]
+    for name, answer in answers.items():
+        spread = np.sqrt(answer["law_square"].mean() - answer["law_mean"].mean() ** 2)
+        squares = mean_estimate((answer["law_square"] - 2 * exact.mean * answer["law_mean"]) + exact.mean**2)
+        rows.append(
+            {
+                "sampler": name,
+                "settings": settings_of(recipes[name]),
+                "mean": mean_estimate(answer["law_mean"]),
+                "std": _root(squares),
+                "std_about_own_mean": float(spread),
+                "optimal": mean_estimate(answer["law_optimal"]),
+            }
+        )
+    return Table(
+        key="law",
+        title="Costs of all steps of chains that start at exact draws from π",
+        columns=[
+            Column(key="sampler", label="sampler"),
+            Column(key="settings", label="settings"),
+            Column(key="mean", label="mean cost", digits=4),
+            Column(key="std", label="std about the exact mean", digits=4),
+            Column(key="std_about_own_mean", label="std", digits=4),
+            Column(key="optimal", label="time in the shortest cycle", digits=4),
+        ],
+        rows=rows,
+        reference_rows=[0],
+        notes=["A corrected sampler that starts in π stays in π; what leaves it is biased."],
+    )
+
+
+def _root(square: Estimate) -> Estimate:
+    low, high = (None if end is None else float(np.sqrt(max(end, 0))) for end in (square.low, square.high))
+    return Estimate(value=float(np.sqrt(square.value)), low=low, high=high)
+
+
+def _minima_table(found: Minima) -> Table:
+    return Table(
+        key="minima",
+        title="Affordable tours that no swap of two cities makes cheaper",
+        columns=[
+            Column(key="cost", label="cost", better="lower"),
+            Column(key="rise", label="mean extra cost of a swap", better="lower"),
+            Column(key="within", label="swaps within budget", digits=2, better="higher"),
+        ],
+        rows=[
+            {"cost": float(cost), "rise": float(rise), "within": float(within)}
+            for cost, rise, within in sorted(zip(found.costs, found.rises, found.within_budget, strict=True))
+        ],
+        notes=[f"The budget is the mean cost under π, {found.budget:.2f}. All by enumeration."],
+    )
+
+
+def _arrays(answers: Mapping[str, Content], found: Minima) -> dict[str, np.ndarray]:
+    arrays = {
+        "profiles": found.profiles,
+        "minima": np.stack([found.costs, found.rises, found.within_budget], axis=1),
+        "budget": np.asarray([found.budget]),
+        "chosen_minima": np.asarray([found.flattest, found.sharpest], np.int64),
+        "exact": np.asarray([OPTIMUM, exact_costs().mean, exact_costs().std]),
+    }
+    for name, answer in answers.items():
+        arrays |= {f"{key}_{name}": answer[key] for key in ("spread", "band", "overall")}
+        arrays |= {f"points_{name}": answer["points"], f"points_seed_{name}": answer["points_seed"]}
+    return arrays

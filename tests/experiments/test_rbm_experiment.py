@@ -1,0 +1,84 @@
+"""Images from a machine: spoiling, measures, and the whole experiment at a small size."""
+
+import numpy as np
+import pytest
+
+from experiments.test_tsp_experiment import as_results
+from steppe.experiments.rbm import protocol
+from steppe.experiments.rbm.drawing import Length
+from steppe.experiments.rbm.images import compared, log_discrepancy, similarity, spoiled
+from steppe.experiments.request import Request
+from steppe.experiments.work import Work
+from steppe.report.cells import number
+from steppe.report.figures import draw
+
+RNG = np.random.default_rng(0)
+IMAGES = RNG.uniform(size=(50, 784)).astype(np.float32)
+TINY = protocol.Size(8, 20, Length(8, 5, 2, 8), 2, (1, 1), 20, 10, 20, 30)
+
+
+def test_spoiling_adds_the_stated_noise_and_one_black_square():
+    grey = np.full((400, 784), 0.5, np.float32)
+    noise = spoiled(grey, "noisy", 0) - grey
+    assert noise.std() == pytest.approx(0.1, rel=0.02)  # 313 600 numbers: five standard errors are 0.6 %
+    black = (spoiled(grey, "occluded", 0) == 0).reshape(400, 28, 28)
+    sides = black.any(axis=1).sum(axis=1)
+    np.testing.assert_array_equal(black.sum(axis=(1, 2)), sides**2)
+    assert (sides.min(), sides.max()) == (5, 10)
+    assert spoiled(grey, "clean", 0) is grey
+
+
+def test_small_images_are_occluded_in_proportion():
+    sides = (spoiled(np.ones((200, 64), np.float32), "occluded", 0) == 0).reshape(200, 8, 8).any(1).sum(1)
+    assert set(sides.tolist()) == {1, 2, 3}
+
+
+def test_a_perfect_reconstruction_scores_best():
+    error, ratio, likeness, brightness = compared(IMAGES, IMAGES)
+    assert (error, brightness) == (0, 0)
+    assert likeness == pytest.approx(1)
+    assert ratio > 100
+
+
+def test_measures_have_their_definitions():
+    error, ratio, _, brightness = compared(IMAGES + 0.1, IMAGES)
+    assert error == pytest.approx(0.01, rel=1e-4)
+    assert ratio == pytest.approx(20, rel=1e-4)
+    assert brightness == pytest.approx(-0.1, rel=1e-4)
+
+
+def test_similarity_is_that_of_the_formula_on_a_constant_pair():
+    black, white = np.zeros((1, 784)), np.ones((1, 784))
+    assert similarity(black, white)[0] == pytest.approx(1e-4 / (1 + 1e-4))
+
+
+def test_discrepancy_is_small_for_one_law_and_large_for_two():
+    first, second = (RNG.random((2, 300, 64)) < 0.3).astype(np.uint8)
+    other = (RNG.random((300, 64)) < 0.6).astype(np.uint8)
+    assert log_discrepancy(first, first) < -20
+    assert log_discrepancy(first, other) > log_discrepancy(first, second) + 1
+
+
+@pytest.mark.parametrize("asked", ["sound", pytest.param("published", marks=pytest.mark.slow)])
+def test_everything_is_reported(monkeypatch, tmp_path, asked):
+    monkeypatch.setattr(protocol, "SIZES", dict.fromkeys(protocol.SIZES, TINY))
+    monkeypatch.setattr(protocol, "NUM_CODERS", 2)
+    request = Request(protocol=asked, samplers=("dmala", "edmala"))
+    findings = protocol.run(request, Work(tmp_path, "digest", "test", False))
+    assert len(findings.verdicts) == (5 if asked == "sound" else 4)
+    assert findings.data["digits"]
+    drawn = draw(as_results(findings, request, "rbm"))
+    assert set(drawn) == {figure.key for figure in findings.figures}
+    monkeypatch.setattr(protocol, "train_rbm", None)  # finished pieces are not done again: these would fail
+    monkeypatch.setattr(protocol, "drawn", None)
+    assert protocol.run(request, Work(tmp_path, "digest", "test", False)).tables == findings.tables
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", ["sound", "published"])
+def test_quick_scale_runs_to_the_end(tmp_path, asked):
+    findings = protocol.run(Request(protocol=asked), Work(tmp_path, "digest", "test", False))
+    machine = next(table for table in findings.tables if table.key == "machine")
+    heights = {row["sampler"]: number(row["log_density"]) for row in machine.rows}
+    # Layer-wise Gibbs and block Gibbs have one law; their means over hundreds of images agree within a nat.
+    assert heights["block_gibbs"] == pytest.approx(heights["layer-wise Gibbs"], abs=1.5)

@@ -16,20 +16,10 @@ import numpy as np
 
 import steppe
 from steppe import datasets, targets
+from steppe.experiments.bnn.tables import baselines, rmse
 
 LIMITS = {"compas": 0.461, "adult": 0.335, "blog": 0.175, "news": 0.066}
 PAPER_BEST = {"compas": 0.4752, "adult": 0.3861, "blog": 0.3211, "news": 0.0915}
-
-
-def rmse(predicted, y):
-    return float(np.sqrt(np.mean((np.asarray(predicted, float) - y) ** 2)))
-
-
-def linear_rmse(data):
-    """Least squares with an intercept, its output cut to the range of y."""
-    train = np.c_[data.train.x, np.ones(len(data.train))].astype(float)
-    weights = np.linalg.lstsq(train, data.train.y, rcond=None)[0]
-    return rmse(np.clip(np.c_[data.test.x, np.ones(len(data.test))] @ weights, 0, 1), data.test.y)
 
 
 def posterior_mean_rmse(data, seed, options):
@@ -97,8 +87,7 @@ def main():
     options = parser.parse_args()
     for name in options.names:
         data = datasets.load(name, data=options.data, as_published=True)
-        constant = rmse(np.full(len(data.test), data.train.y.mean()), data.test.y)
-        linear = linear_rmse(data)
+        constant, linear = (error for _, error in baselines(data.train, data.test).values())
         start = time.perf_counter()
         runs = [posterior_mean_rmse(data, seed, options) for seed in range(options.seeds)]
         seconds = (time.perf_counter() - start) / options.seeds

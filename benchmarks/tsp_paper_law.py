@@ -7,7 +7,6 @@ independent chains. "moves" is the share of steps that change the tour.
 """
 
 import argparse
-import itertools
 import json
 import time
 
@@ -17,6 +16,7 @@ import numpy as np
 
 import steppe
 from steppe import targets
+from steppe.experiments.tsp.landscape import exact_costs
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
 
 NUM_CHAINS = 256
@@ -29,19 +29,6 @@ SAMPLERS = {
     "informed 2-opt and insertion": ("permutation", informed_permutation(("two_opt", "insert")), 20),
     "the same with a center, η 2": ("permutation", informed_permutation(("two_opt", "insert"), 2.0), 20),
 }
-
-
-def enumerated() -> dict:
-    target = targets.tsp_paper("permutation")
-    costs = np.asarray(target.cost(jnp.asarray(list(itertools.permutations(range(8))), float)), float)
-    weights = np.exp(-costs) / np.exp(-costs).sum()
-    mean = weights @ costs
-    return {
-        "optimum": costs.min(),
-        "mean": mean,
-        "std": np.sqrt(weights @ (costs - mean) ** 2),
-        "optimal_share": weights[costs < costs.min() + 1e-4].sum(),
-    }
 
 
 @jax.jit
@@ -88,7 +75,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=20_000)
     arguments = parser.parse_args()
-    exact = {name: float(value) for name, value in enumerated().items()}
+    names = ("optimum", "mean", "std", "optimal_share")
+    exact = {name: float(getattr(exact_costs(), name)) for name in names}
     print("exact:", "  ".join(f"{name} {value:.6g}" for name, value in exact.items()))
     rows = []
     for name in SAMPLERS:

@@ -3,8 +3,9 @@
     STEPPE_DATA=... taskset -c 0 python benchmarks/tsp_tsplib.py [--only NAME ...] [--file PATH OPTIMUM]
 
 Per instance and seed: `steppe.anneal` with informed 2-opt and insertion moves, then `steppe.sample` at a
-fixed temperature from the best tour of every chain. Seconds include compilation (in the first seed); `cpu`
-is processor time, which on one core without other load is the time it takes. Gaps are to the known optimum.
+fixed temperature from the best tour of every chain, and a ranking of what was met. Seconds include
+compilation (in the first seed); `cpu` is processor time, which on one core without other load is the time it
+takes. Gaps are to the known optimum.
 The asymmetric instance is random, and its optimum is computed here by dynamic programming.
 """
 
@@ -12,25 +13,13 @@ import argparse
 import json
 import time
 
-import jax
 import numpy as np
 
-import steppe
-from steppe import datasets, routes, targets
-from steppe.samplers.permutations import informed_permutation
+from steppe import datasets
+from steppe.experiments.tsp.instance import TOLERANCE, Size, solve
 
-NUM_CHAINS = 16
-NUM_STEPS = 4000
-NUM_DRAWS = 1000
-TOLERANCE = 0.02
+SIZE = Size(num_chains=16, num_steps=4000, num_draws=1000, num_seeds=1)
 INSTANCES = ("burma14", "ulysses22", "berlin52", "eil76", "kroA100")
-MOVES = informed_permutation(("two_opt", "insert"))
-# Temperatures in units of the median distance to the nearest city.
-HOT, COLD = 0.5, 0.07
-# Without geometry the nearest city says little about what a change costs: start and stay warmer.
-HOT_ASYMMETRIC, COLD_ASYMMETRIC = 5.0, 0.3
-# Temperature of sampling in units of the mean edge of the best tour.
-WARMTH, WARMTH_ASYMMETRIC = 0.05, 0.12
 
 
 def held_karp(distances: np.ndarray) -> float:
@@ -53,46 +42,10 @@ def random_asymmetric(num_cities: int = 14) -> tuple[np.ndarray, float]:
     return distances, held_karp(distances)
 
 
-def nearest(distances: np.ndarray) -> float:
-    """Median distance to the nearest other city: the scale of temperatures."""
-    return float(np.median(np.sort(distances + np.diag(np.full(len(distances), np.inf)))[:, 0]))
-
-
 def measured(name: str, distances: np.ndarray, optimum: float, seed: int) -> dict:
     begun, begun_cpu = time.perf_counter(), time.process_time()
-    target = targets.tsp(distances)
-    unit = nearest(distances)
-    is_symmetric = (distances == distances.T).all()
-    hot, cold = (HOT, COLD) if is_symmetric else (HOT_ASYMMETRIC, COLD_ASYMMETRIC)
-    cooling = steppe.schedule(inverse_temperature=steppe.geometric(1 / (hot * unit), 1 / (cold * unit)))
-    key_anneal, key_sample = jax.random.split(jax.random.key(seed))
-    annealed = steppe.anneal(
-        target,
-        MOVES,
-        cooling,
-        key=key_anneal,
-        num_chains=NUM_CHAINS,
-        num_steps=NUM_STEPS,
-        progress=False,
-    )
-    seconds_annealing = time.perf_counter() - begun
-    best = -np.asarray(annealed.best_log_density, float)
-    # Warm enough to leave the best tour, cold enough to stay within a few percent of it.
-    temperature = (WARMTH if is_symmetric else WARMTH_ASYMMETRIC) * best.min() / len(distances)
-    sampled = targets.tsp(distances, inverse_temperature=1 / temperature)
-    run = steppe.sample(
-        sampled,
-        MOVES,
-        key=key_sample,
-        num_chains=NUM_CHAINS,
-        num_warmup=0,
-        num_draws=NUM_DRAWS,
-        thinning=1,
-        initial=annealed.best_position,
-        progress=False,
-    )
+    best, found = solve(distances, seed, SIZE)
     seconds, cpu = time.perf_counter() - begun, time.process_time() - begun_cpu
-    found = routes.robust_solutions(run, top=1000, radius=4, target=sampled, tolerance=TOLERANCE)
     near = found.costs <= (1 + TOLERANCE) * optimum
     robust = np.flatnonzero(near)[0] if near.any() else 0
     gaps = 100 * (best / optimum - 1)
@@ -104,7 +57,6 @@ def measured(name: str, distances: np.ndarray, optimum: float, seed: int) -> dic
         "median_chain_gap_percent": round(float(np.median(gaps)), 3),
         "seconds": round(seconds, 1),
         "cpu": round(cpu, 1),
-        "seconds_annealing": round(seconds_annealing, 1),
         "tours_within_2_percent": int(near.sum()),
         "alternatives_of_most_robust": int(found.num_alternatives[robust]),
         "alternatives_median": float(np.median(found.num_alternatives[near])) if near.any() else 0.0,

@@ -72,8 +72,9 @@ def test_minima_cannot_be_improved_by_a_swap_and_the_optimum_is_one():
     found = minima()
     assert found.costs.min() == pytest.approx(13.194113, abs=1e-5)
     assert (found.rises > 0).all()
-    assert found.within_budget[found.flattest] == found.within_budget.max()
-    assert found.within_budget[found.sharpest] == found.within_budget.min()
+    pair = [found.flattest, found.sharpest]
+    assert abs(np.diff(found.costs[pair])[0]) <= 0.1
+    assert found.within_budget[pair[0]] > 2 * found.within_budget[pair[1]]
     np.testing.assert_allclose(found.profiles[:, 0, 1], found.costs[[found.flattest, found.sharpest]])
 
 

@@ -13,9 +13,9 @@ def figures(request: Request, found: Minima) -> list[Figure]:
         Figure(
             key="landscape",
             title="A flat and a sharp tour under a budget",
-            caption="Cost of all tours at 0 to 4 swaps from two tours that no swap improves; bands hold "
-            f"80 %. After one swap the flat one stays within budget in {flat:.0%} of cases, the sharp one "
-            f"in {sharp:.0%}.",
+            caption="Cost of all tours at 0 to 4 swaps from two tours of nearly the same cost that no swap "
+            f"improves; bands hold 80 %. After one swap the flat one stays within budget in {flat:.0%} of "
+            f"cases, the sharp one in {sharp:.0%}.",
             alternative="Two curves of cost against the number of swaps with a line at the budget.",
         ),
         Figure(

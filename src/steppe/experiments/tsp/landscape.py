@@ -17,6 +17,7 @@ from steppe.routes.measures import canonical_tours
 from steppe.targets.tsp import tsp_paper
 
 MAX_SWAPS = 4
+SAME_COST = 0.1
 
 
 class Costs(NamedTuple):
@@ -58,7 +59,8 @@ class Minima(NamedTuple):
     budget
         Largest cost that counts as affordable.
     flattest, sharpest
-        Numbers of the affordable minima with the most and the fewest affordable neighbours.
+        Numbers of the two minima of nearly the same cost whose shares differ most: at the same cost, the one
+        with more affordable neighbours is the flatter one.
     profiles
         Costs of all cycles at 0 … 4 swaps from the flattest and the sharpest: their 10, 50 and 90 %
         quantiles and share within the budget; (2, swaps, 4).
@@ -130,7 +132,7 @@ def minima(share_of_mean: float = 1.0) -> Minima:
     is_minimum = (costs[nearby] >= costs[:, None]).all(axis=1) & (costs <= budget)
     found = np.flatnonzero(is_minimum)
     within = (costs[nearby[found]] <= budget).mean(axis=1)
-    flattest, sharpest = int(np.lexsort((costs[found], -within))[0]), int(np.argmin(within))
+    flattest, sharpest = _unlike_pair(costs[found], within)
     profiles = [_profile(costs, nearby, found[number], budget) for number in (flattest, sharpest)]
     return Minima(
         costs[found],
@@ -141,6 +143,15 @@ def minima(share_of_mean: float = 1.0) -> Minima:
         sharpest,
         np.asarray(profiles),
     )
+
+
+def _unlike_pair(costs: np.ndarray, within: np.ndarray) -> tuple[int, int]:
+    """The two of nearly the same cost whose shares differ most, the larger share first."""
+    is_alike = np.abs(costs[:, None] - costs) <= SAME_COST
+    first, second = np.unravel_index(
+        np.argmax(np.where(is_alike, within[:, None] - within, -1)), is_alike.shape
+    )
+    return int(first), int(second)
 
 
 def _neighbours(cycles: np.ndarray) -> np.ndarray:

@@ -161,12 +161,8 @@ def _density(axes: "Axes", values: np.ndarray, color: str, *, across: bool) -> N
 def _tours(arrays: Arrays) -> "Figure":
     figure, (axes,) = style.subplots(1, 6.5, 6)
     places, tours = arrays["places"], arrays["tours"]
-    for tour in tours[::-1]:
-        closed = places[np.append(tour, tour[0])]
-        is_first = tour is tours[0]
-        axes.plot(
-            *closed.T, color="#0077BB", alpha=0.9 if is_first else 0.25, linewidth=1.4 if is_first else 3
-        )
+    for tour in tours:
+        axes.plot(*places[np.append(tour, tour[0])].T, color="#0077BB", alpha=0.25, linewidth=3)
     closed = places[np.append(tours[0], tours[0][0])]
     axes.plot(*closed.T, color="#222222", linewidth=1.2)
     axes.plot(*places.T, "o", color="#222222", markersize=4)

@@ -75,6 +75,16 @@ def test_tables_stand_beside_the_exact_values(four_bits):
     assert spectrum["dula"]["std_exact"] == pytest.approx(2.638, abs=1e-3)
 
 
+@pytest.mark.parametrize("protocol", ["sound", "published"])
+def test_one_seed_is_enough_for_tables_without_intervals(tmp_path, monkeypatch, protocol):
+    monkeypatch.setitem(bernoulli.SIZES, "quick", bernoulli.Size(1, 4, 10, 50))
+    request = Request(protocol=protocol, samplers=("dula", "dmala"), num_seeds=1)
+    results = carry_out(EXPERIMENTS["bernoulli"], request, tmp_path, progress=False)
+    rows = results.table("occupancy").rows[1:]
+    assert all(row["noise"] is None and row["flat"].low is None for row in rows)
+    assert set(draw(results)) == {figure.key for figure in results.figures}
+
+
 def test_every_experiment_has_figures_and_a_module():
     for name in ("bernoulli", "eta", "flatness", "theory"):
         assert name in FIGURES

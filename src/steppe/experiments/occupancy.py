@@ -132,9 +132,19 @@ class Landscape:
         return (pooled[upper] - pooled[lower]).reshape(shares.shape[:-1])
 
 
-def expected_noise(shares: np.ndarray) -> float:
-    """Total variation to `π` that a sampler of exactly `π` would show, from the noise of the seeds alone."""
-    errors = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
+def expected_noise(shares: np.ndarray, num_seeds: int | None = None) -> float | None:
+    """Total variation to `π` that a sampler of exactly `π` would show, from the noise of the seeds alone.
+
+    Parameters
+    ----------
+    shares
+        Seeds × states; a single seed does not show its noise.
+    num_seeds
+        How many seeds are averaged; all of them by default.
+    """
+    if len(shares) < 2:
+        return None
+    errors = shares.std(axis=0, ddof=1) / np.sqrt(num_seeds or len(shares))
     return float(0.5 * np.sqrt(2 / np.pi) * errors.sum())  # the mean of |normal| is √(2/π) deviations
 
 

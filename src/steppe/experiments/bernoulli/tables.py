@@ -89,7 +89,7 @@ def _sampled_row(name: str, one: Measured, landscape: Landscape, request: Reques
         "sharp": mean_estimate(landscape.sharp_mass(shares)),
         "log_density": mean_estimate(shares @ landscape.heights),
         "distance": landscape.distance(shares),
-        "noise": expected_noise(one.shares) * (1 if request.is_sound else np.sqrt(len(one.shares))),
+        "noise": expected_noise(one.shares, None if request.is_sound else 1),
         "acceptance": float(one.acceptance.mean()) if one.recipe.is_exact else None,
         "flips": float(one.flips.mean()),
         **_exact_cells(landscape, one.law),

@@ -35,6 +35,7 @@ from steppe.modes import FlatModes, find_flat_modes
 from steppe.run.schedule import geometric, linear, schedule
 from steppe.tune import Tuned, tune
 from steppe.compare import Comparison, compare
+from steppe import interop
 
 __all__ = [
     "errors",
@@ -84,4 +85,5 @@ __all__ = [
     "Tuned",
     "compare",
     "Comparison",
+    "interop",
 ]

@@ -6,6 +6,7 @@ from types import ModuleType
 from steppe.errors import MissingPackageError
 
 EXTRAS = ("data", "networks", "plots", "report")
+EXTRAS = ("blackjax", "data", "graphs", "networks", "numpyro", "plots", "pymc", "torch")
 
 
 def needed(package: str, extra: str, purpose: str) -> ModuleType:

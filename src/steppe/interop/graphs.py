@@ -1,0 +1,143 @@
+"""Binary quadratic models of dimod and graphs of networkx, as targets.
+
+Both speak of energies, to be minimised; `U = −β · energy`. Bonds are stored as lists of neighbours or as a
+full matrix, whichever is faster for the graph at hand.
+"""
+
+from typing import Any, Literal, get_args
+
+import jax
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from steppe.domain import Binary, Spin
+from steppe.errors import TargetError
+from steppe.optional import needed
+from steppe.targets.checks import array_of_shape, choice, number, positive
+from steppe.targets.graphs import Graph, read_graph
+from steppe.targets.model import ModelTarget, target_of
+from steppe.targets.pairwise import Pairwise
+from steppe.targets.qubo import bonds_of, max_cut
+
+GraphProblem = Literal["ising", "max_cut", "qubo"]
+
+
+@jax.tree_util.register_pytree_node_class
+class BinaryQuadratic(ModelTarget):
+    """An energy that is quadratic in bits or spins, to be minimised."""
+
+    def energy(self, position: Array) -> Array:
+        """Energy of one position with its offset, smaller is better."""
+        return -self.model.unscaled(position)
+
+
+def from_bqm(bqm: Any, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadratic:
+    """Target `π ∝ exp(−β · energy)` of a binary quadratic model of dimod.
+
+    Sites are numbered in the order of `bqm.variables`. Models of variable type `BINARY` live on `Binary`,
+    those of type `SPIN` on `Spin`; the offset is kept, so that `target.energy(position)` is `bqm.energy`.
+
+    Parameters
+    ----------
+    bqm
+        A `dimod.BinaryQuadraticModel`.
+    inverse_temperature
+        `β > 0`. Raising it concentrates on low energies.
+    """
+    dimod = needed("dimod", "graphs", "`from_bqm`")
+    if not isinstance(bqm, dimod.BinaryQuadraticModel):
+        raise TargetError(_not_quadratic(bqm))
+    if not bqm.num_variables:
+        raise TargetError("`from_bqm(bqm)` needs at least one variable; this model is empty.")
+    linear, (rows, columns, biases), offset = bqm.to_numpy_vectors(variable_order=list(bqm.variables))
+    graph = Graph(np.stack([rows, columns], axis=1), np.asarray(biases), len(linear))
+    is_spin = bqm.vartype is dimod.SPIN
+    return _from_energy("from_bqm", graph, linear, offset, is_spin, inverse_temperature)
+
+
+def from_networkx(
+    graph: Any, problem: GraphProblem = "max_cut", *, inverse_temperature: ArrayLike = 1.0
+) -> ModelTarget:
+    """Target of an optimisation problem on a networkx graph.
+
+    Sites are numbered in the order of `graph.nodes`. The attribute `weight` counts, of edges (1 where there
+    is none) and of nodes (0 where there is none).
+
+    Parameters
+    ----------
+    graph
+        An undirected `networkx` graph.
+    problem
+        `"max_cut"`: `U = β Σ_<ij> w_ij [s_i ≠ s_j]` on spins, without weights of nodes. `"ising"`:
+        `U = β (Σ_<ij> w_ij s_i s_j + Σ_i w_i s_i)` on spins; positive weights favour agreement. `"qubo"`:
+        `U = −β (Σ_<ij> w_ij x_i x_j + Σ_i w_i x_i)` on bits; positive weights are penalties.
+    inverse_temperature
+        `β > 0`.
+    """
+    choice("from_networkx(problem=...)", problem, get_args(GraphProblem))
+    if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
+        raise TargetError(
+            f"`from_networkx(graph)` needs a networkx graph; got {type(graph).__name__}. Edge lists and "
+            "matrices go to `steppe.targets.max_cut`, `ising_graph` and `qubo` as they are."
+        )
+    network = read_graph("from_networkx", graph, None, None)
+    weights = [weight for _, weight in graph.nodes(data="weight", default=0.0)]
+    if problem == "max_cut":
+        if any(weights):
+            raise TargetError(
+                "`from_networkx(graph, 'max_cut')`: nodes have weights, and a cut has none. Use "
+                "`problem='ising'` for fields on nodes, or remove the attribute `weight` of nodes."
+            )
+        return max_cut(graph, inverse_temperature=inverse_temperature)
+    if problem == "ising":
+        network = network._replace(weights=-network.weights)
+        weights = -array_of_shape("from_networkx(node weight)", weights, (network.num_sites,))
+    return _from_energy("from_networkx", network, weights, 0.0, problem == "ising", inverse_temperature)
+
+
+def to_sampleset(bqm: Any, positions: ArrayLike) -> Any:
+    """Positions as a `dimod.SampleSet` with their energies, for tools that read one.
+
+    Parameters
+    ----------
+    bqm
+        The model `from_bqm` was given.
+    positions
+        Positions of the target, any number of leading axes; `target.domain.from_levels(run.trace.levels())`
+        are all draws of a run.
+    """
+    dimod = needed("dimod", "graphs", "`to_sampleset`")
+    rows = np.asarray(positions).reshape(-1, bqm.num_variables).astype(np.int8)
+    return dimod.SampleSet.from_samples_bqm((rows, list(bqm.variables)), bqm)
+
+
+def _from_energy(
+    name: str, graph: Graph, linear: Any, offset: Any, is_spin: bool, inverse_temperature: Any
+) -> BinaryQuadratic:
+    """Turn `Σ w_ij v_i v_j + Σ l_i v_i + offset` into a target of the opposite sign."""
+    weights = array_of_shape(f"{name}(edge weight)", graph.weights, (len(graph.edges),))
+    model = Pairwise(
+        bonds=bonds_of(graph._replace(weights=-weights)),
+        field=-array_of_shape(f"{name}(node weight)", linear, (graph.num_sites,)),
+        offset=-number(f"{name}(offset)", offset),
+        inverse_temperature=positive(f"{name}(inverse_temperature=...)", inverse_temperature),
+        domain=(Spin if is_spin else Binary)(graph.num_sites),
+    )
+    return target_of(model, BinaryQuadratic)
+
+
+def _not_quadratic(model: Any) -> str:
+    expected = "`from_bqm(bqm)` needs a `dimod.BinaryQuadraticModel`"
+    terms = list(model) if type(model).__name__ == "BinaryPolynomial" else []
+    longest = sorted(max(terms, key=len, default=()), key=str)
+    if len(longest) > 2:
+        return (
+            f"{expected}; this polynomial has the term {tuple(longest)} of {len(longest)} variables. "
+            "`dimod.make_quadratic(polynomial, strength, vartype)` adds variables until it is quadratic, or "
+            "write it as a JAX function and use `steppe.Target`."
+        )
+    return (
+        f"{expected}; got {type(model).__name__}. A polynomial goes through `dimod.make_quadratic`, a "
+        "constrained model through `dimod.cqm_to_bqm`."
+    )

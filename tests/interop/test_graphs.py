@@ -1,0 +1,138 @@
+"""dimod and networkx: the same energies as theirs, and the same best one as D-Wave's annealer."""
+
+import jax
+import numpy as np
+import pytest
+
+import steppe
+from steppe.errors import TargetError
+from steppe.interop import from_bqm, from_networkx, to_sampleset
+
+dimod = pytest.importorskip("dimod", reason="needs dimod")
+networkx = pytest.importorskip("networkx", reason="needs networkx")
+
+VARTYPES = ("BINARY", "SPIN")
+
+
+def random_bqm(vartype, num_variables=7, share=1.0, seed=0):
+    """A model whose variables are named by strings, not by their place."""
+    rng = np.random.default_rng(seed)
+    names = [f"v{i}" for i in rng.permutation(num_variables)]
+    pairs = [(names[i], names[j]) for i in range(num_variables) for j in range(i)]
+    kept = [pair for pair in pairs if rng.random() < share]
+    linear = {name: rng.normal() for name in names}
+    return dimod.BinaryQuadraticModel(linear, {pair: rng.normal() for pair in kept}, 1.75, vartype)
+
+
+def weighted_graph():
+    rng = np.random.default_rng(3)
+    graph = networkx.gnp_random_graph(8, 0.5, seed=3)
+    networkx.relabel_nodes(graph, {i: f"n{i}" for i in range(8)}, copy=False)
+    for first, second in graph.edges:
+        graph.edges[first, second]["weight"] = rng.normal()
+    for node in graph.nodes:
+        graph.nodes[node]["weight"] = rng.normal()
+    return graph
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2])
+@pytest.mark.parametrize("vartype", VARTYPES)
+def test_energy_of_every_state_is_that_of_dimod(vartype, share):
+    # A share of 0.2 of all pairs among 10 variables is stored as lists, a share of 1 as a matrix.
+    bqm = random_bqm(vartype, 10 if share < 1 else 7, share)
+    target = from_bqm(bqm, inverse_temperature=0.5)
+    states = target.domain.enumerate()
+    expected = bqm.energies((np.asarray(states), list(bqm.variables)))
+    # Sums of at most 50 float32 terms of size 1.
+    np.testing.assert_allclose(jax.vmap(target.energy)(states), expected, atol=2e-5)
+    np.testing.assert_allclose(jax.vmap(target.log_density)(states), -0.5 * expected, atol=2e-5)
+
+
+@pytest.mark.parametrize("vartype", VARTYPES)
+def test_domain_follows_the_variable_type_and_slopes_are_exact(vartype):
+    target = from_bqm(random_bqm(vartype))
+    assert target.domain == {"BINARY": steppe.Binary(7), "SPIN": steppe.Spin(7)}[vartype]
+    position = target.domain.draw(jax.random.key(0))
+    slopes = target.domain.slopes(position, target.value_and_grad(position)[1])
+    brute = steppe.Target(target.log_density, target.domain).differences(position)
+    np.testing.assert_allclose(slopes, brute, atol=1e-5)
+
+
+def test_draws_become_a_sampleset_with_the_same_energies():
+    bqm = random_bqm("SPIN")
+    target = from_bqm(bqm)
+    positions = target.domain.draw(jax.random.key(1), (2, 3))
+    samples = to_sampleset(bqm, positions)
+    energies = jax.vmap(jax.vmap(target.energy))(positions).ravel()
+    np.testing.assert_allclose(samples.record.energy, energies, atol=1e-5)
+    named = dict(zip(bqm.variables, np.asarray(positions[0, 0]), strict=True))
+    assert next(iter(samples.samples(sorted_by=None))) == named
+
+
+@pytest.mark.parametrize("vartype", VARTYPES)
+def test_annealing_finds_the_energy_that_simulated_annealing_of_dwave_finds(vartype):
+    samplers = pytest.importorskip("dwave.samplers", reason="needs dwave-samplers")
+    bqm = random_bqm(vartype, num_variables=24, seed=5)
+    best = samplers.SimulatedAnnealingSampler().sample(bqm, num_reads=50, num_sweeps=500, seed=1)
+    cooling = steppe.schedule(inverse_temperature=steppe.geometric(0.1, 10.0))
+    ours = steppe.anneal(
+        from_bqm(bqm), steppe.dmala(), cooling, key=jax.random.key(0), num_chains=16, num_steps=500
+    )
+    np.testing.assert_allclose(-ours.best_log_density.max(), best.first.energy, atol=1e-4)
+
+
+def brute_force(graph, problem, position):
+    """The log-density of a graph, edge by edge from its attributes."""
+    value = dict(zip(graph.nodes, np.asarray(position), strict=True))
+    edges, nodes = graph.edges(data="weight"), graph.nodes(data="weight")
+    if problem == "max_cut":
+        return sum(w for u, v, w in edges if value[u] != value[v])
+    sign = 1 if problem == "ising" else -1
+    return sign * (sum(w * value[u] * value[v] for u, v, w in edges) + sum(w * value[u] for u, w in nodes))
+
+
+@pytest.mark.parametrize("problem", ["ising", "max_cut", "qubo"])
+def test_graph_problem_has_the_value_its_edges_and_nodes_give(problem):
+    graph = weighted_graph()
+    if problem == "max_cut":
+        for node in graph.nodes:
+            del graph.nodes[node]["weight"]
+    target = from_networkx(graph, problem, inverse_temperature=2.0)
+    for position in target.domain.draw(jax.random.key(4), (6,)):
+        expected = 2.0 * brute_force(graph, problem, position)
+        np.testing.assert_allclose(target.log_density(position), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_parallel_edges_add_up_and_missing_weights_count_one():
+    graph = networkx.MultiGraph([("a", "b"), ("b", "a")])
+    target = from_networkx(graph, "ising")
+    assert float(target.log_density(np.ones(2))) == 2.0
+
+
+def refused():
+    cubic = dimod.BinaryPolynomial({("x", "y", "z"): 1.0, ("x",): 2.0}, "SPIN")
+    quadratic = dimod.BinaryPolynomial({("x", "y"): 1.0}, "SPIN")
+    tagged = networkx.Graph([("a", "b")])
+    tagged.nodes["a"]["weight"] = 1.0
+    infinite = dimod.BinaryQuadraticModel({"a": np.inf}, {}, 0.0, "SPIN")
+    return {
+        "cubic polynomial": (lambda: from_bqm(cubic), r"term \('x', 'y', 'z'\) of 3 .*make_quadratic"),
+        "quadratic polynomial": (lambda: from_bqm(quadratic), r"got BinaryPolynomial.*make_quadratic"),
+        "constrained": (lambda: from_bqm(dimod.ConstrainedQuadraticModel()), "cqm_to_bqm"),
+        "no model": (lambda: from_bqm({}), "got dict"),
+        "empty": (lambda: from_bqm(dimod.BinaryQuadraticModel("SPIN")), "at least one variable"),
+        "infinite bias": (lambda: from_bqm(infinite), r"node weight.*finite; got inf"),
+        "temperature": (lambda: from_bqm(random_bqm("SPIN"), inverse_temperature=0), "positive; got 0"),
+        "no graph": (lambda: from_networkx([(0, 1)]), "networkx graph; got list"),
+        "problem": (lambda: from_networkx(tagged, "tsp"), "'max_cut' or 'qubo'; got 'tsp'"),
+        "cut of weighted nodes": (lambda: from_networkx(tagged), "problem='ising'"),
+        "directed": (lambda: from_networkx(networkx.DiGraph([(0, 1)]), "ising"), "to_undirected"),
+        "loop": (lambda: from_networkx(networkx.Graph([(0, 0)]), "qubo"), "binds site 0 to itself"),
+    }
+
+
+@pytest.mark.parametrize("case", refused())
+def test_refuses(case):
+    call, message = refused()[case]
+    with pytest.raises(TargetError, match=message):
+        call()

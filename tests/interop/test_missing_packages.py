@@ -10,6 +10,7 @@ from steppe.errors import MissingPackageError
 BRIDGES = {
     "from_bqm": ("dimod", "graphs", lambda: interop.from_bqm(object())),
     "to_sampleset": ("dimod", "graphs", lambda: interop.to_sampleset(object(), [0])),
+    "from_pymc": ("pymc", "pymc", lambda: interop.from_pymc(None)),
     "from_torch": ("torch", "torch", lambda: interop.from_torch(None, None)),
 }
 

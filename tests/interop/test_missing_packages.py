@@ -10,6 +10,8 @@ from steppe.errors import MissingPackageError
 BRIDGES = {
     "from_bqm": ("dimod", "graphs", lambda: interop.from_bqm(object())),
     "to_sampleset": ("dimod", "graphs", lambda: interop.to_sampleset(object(), [0])),
+    "from_numpyro": ("numpyro", "numpyro", lambda: interop.from_numpyro(None)),
+    "NumpyroKernel": ("numpyro", "numpyro", lambda: interop.NumpyroKernel(None)),
     "from_pymc": ("pymc", "pymc", lambda: interop.from_pymc(None)),
     "from_torch": ("torch", "torch", lambda: interop.from_torch(None, None)),
 }

@@ -1,0 +1,140 @@
+"""Discrete sites of NumPyro models: as a target of their own."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.errors import TargetError
+from steppe.interop.differences import differences_as_gradient
+from steppe.interop.packing import PackedTarget, Packing, Site, site
+from steppe.optional import needed
+from steppe.pytree import is_concrete
+from steppe.targets.checks import choice
+
+Gradient = Literal["differences", "autograd"]
+
+
+def from_numpyro(
+    model: Callable[..., Any],
+    *args: Any,
+    kwargs: Mapping[str, Any] | None = None,
+    gradient: Gradient = "differences",
+) -> PackedTarget:
+    """Target of a NumPyro model whose latent sites are discrete and bounded.
+
+    Parameters
+    ----------
+    model
+        The model. Sites with integer intervals as support are packed into one domain: bits where all have
+        two values, ordered levels where all are alike, else categories.
+    args
+        Arguments of the model.
+    kwargs
+        Keyword arguments of the model, as a mapping.
+    gradient
+        `"differences"`: exact differences of all one-site changes stand for the gradient, at that many
+        evaluations per step, made as one batch; right for every model. `"autograd"`: one evaluation, for
+        models that treat their sites as real numbers; `steppe.audit_gradient` tells.
+
+    Returns
+    -------
+    PackedTarget
+        `target.unpack(positions)` and `target.draws(run)` give values by the names of the sites.
+    """
+    needed("numpyro", "numpyro", "`from_numpyro`")
+    choice("from_numpyro(gradient=...)", gradient, get_args(Gradient))
+    keywords = dict(kwargs or {})
+    packing = packing_of(model, args, keywords, jax.random.key(0))
+    return conditional_target(model, args, keywords, packing, gradient)
+
+
+def packing_of(model: Callable[..., Any], args: Any, kwargs: Any, key: Array) -> Packing:
+    """Trace a model once and read the supports of its latent sites."""
+    trace = latent_sites(model, args, kwargs, key)
+    packing = Packing(tuple(_site(name, entry) for name, entry in trace.items()))
+    if not packing.sites:
+        raise TargetError("The model has no latent site: everything is observed or conditioned on.")
+    return packing
+
+
+def latent_sites(model: Callable[..., Any], args: Any, kwargs: Any, key: Array) -> dict[str, Any]:
+    """Entries of the trace that are drawn and not observed."""
+    gibbs: Any = needed("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
+    trace = gibbs.prototype_trace(gibbs.conditioned(model), key, args, kwargs)
+    return {name: trace[name] for name in gibbs.latent_sample_sites(trace)}
+
+
+def conditional_target(
+    model: Callable[..., Any], args: Any, kwargs: Any, packing: Packing, gradient: str
+) -> PackedTarget:
+    """Target of the packed sites, given what `kwargs` conditions the others on."""
+    gibbs: Any = needed("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
+    from numpyro.infer.util import log_density as log_joint
+
+    read = packing.unpack if gradient == "differences" else packing.unpack_real
+    conditioned = gibbs.conditioned(model)
+
+    def log_density(position: Array) -> Array:
+        value, _ = log_joint(conditioned, args, gibbs.with_conditioning(kwargs, read(position)), {})
+        return jnp.asarray(value)
+
+    if gradient == "autograd":
+        packing.check_differentiable()
+        return PackedTarget(log_density, packing, None)
+    return PackedTarget(log_density, packing, differences_as_gradient(log_density, packing.domain))
+
+
+def _site(name: str, entry: Mapping[str, Any]) -> Site:
+    distribution = entry["fn"]
+    kind = _kind(distribution)
+    support = distribution.support
+    while hasattr(support, "base_constraint"):  # batch axes that were declared part of an event
+        support = support.base_constraint
+    if not support.is_discrete:
+        raise TargetError(
+            f"Site {name!r} ({kind}) is continuous. Condition on it with `numpyro.handlers.condition`, or "
+            "sample both kinds with `Gibbs([(NumpyroKernel(model), discrete_latent_sites), (NUTS(model), "
+            "None)])`, where the first is `steppe.interop.NumpyroKernel`."
+        )
+    if entry["infer"].get("enumerate") == "parallel":
+        raise TargetError(
+            f"Site {name!r} ({kind}) is marked for enumeration. Remove `infer={{'enumerate': 'parallel'}}`: "
+            "here it is sampled."
+        )
+    low, high = _bounds(name, kind, support)
+    return site(name, np.shape(entry["value"]), low, high, is_ordered="Categorical" not in kind)
+
+
+def _bounds(name: str, kind: str, support: Any) -> tuple[Any, Any]:
+    if type(support).__name__ == "_Boolean":
+        return 0, 1
+    if not (hasattr(support, "lower_bound") and hasattr(support, "upper_bound")):
+        raise TargetError(
+            f"Site {name!r} ({kind}) has no bounded support of single integers, but {support}. Use a "
+            "`Categorical` or a `DiscreteUniform` over the values that matter."
+        )
+    if not is_concrete((support.lower_bound, support.upper_bound)):
+        raise TargetError(
+            f"The bounds of site {name!r} ({kind}) are not known when the program is compiled. Give them as "
+            "plain numbers that depend on no other site."
+        )
+    return support.lower_bound, support.upper_bound
+
+
+def _kind(distribution: Any) -> str:
+    """Name of the distribution under what expands, masks or reshapes it."""
+    while hasattr(distribution, "base_dist") and type(distribution).__name__ in WRAPPERS:
+        distribution = distribution.base_dist
+    name = type(distribution).__name__
+    return (
+        "OrderedCategorical"
+        if name == "OrderedLogistic"
+        else name.removesuffix("Probs").removesuffix("Logits")
+    )
+
+
+WRAPPERS = ("ExpandedDistribution", "Independent", "MaskedDistribution")

@@ -35,8 +35,17 @@ def test_statistic_of_log_density_and_observable_is_a_number(data, group, statis
 
 # What arviz-plots 0.8 asks of matplotlib 3.11 is being renamed there.
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("plot", ["plot_rank", "plot_trace", "plot_ess_evolution"])
-@pytest.mark.parametrize("group", OBSERVED)
+@pytest.mark.parametrize(
+    ("plot", "group"),
+    [
+        ("plot_trace", "sample_stats"),
+        ("plot_ess_evolution", "sample_stats"),
+        pytest.param("plot_rank", "posterior", marks=pytest.mark.slow),
+        pytest.param("plot_rank", "sample_stats", marks=pytest.mark.slow),
+        pytest.param("plot_trace", "posterior", marks=pytest.mark.slow),
+        pytest.param("plot_ess_evolution", "posterior", marks=pytest.mark.slow),
+    ],
+)
 def test_plot_draws_log_density_and_observable(data, group, plot):
     matplotlib = pytest.importorskip("matplotlib", reason="needs matplotlib")
     plots = pytest.importorskip("arviz_plots", reason="needs arviz-plots")

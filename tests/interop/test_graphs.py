@@ -53,8 +53,8 @@ def test_domain_follows_the_variable_type_and_slopes_are_exact(vartype):
     target = from_bqm(random_bqm(vartype))
     assert target.domain == {"BINARY": steppe.Binary(7), "SPIN": steppe.Spin(7)}[vartype]
     position = target.domain.draw(jax.random.key(0))
-    slopes = target.domain.slopes(position, target.value_and_grad(position)[1])
-    brute = steppe.Target(target.log_density, target.domain).differences(position)
+    slopes = target.domain.slopes(position, jax.jit(target.value_and_grad)(position)[1])
+    brute = jax.jit(steppe.Target(target.log_density, target.domain).differences)(position)
     np.testing.assert_allclose(slopes, brute, atol=1e-5)
 
 
@@ -69,10 +69,9 @@ def test_draws_become_a_sampleset_with_the_same_energies():
     assert next(iter(samples.samples(sorted_by=None))) == named
 
 
-@pytest.mark.parametrize("vartype", VARTYPES)
-def test_annealing_finds_the_energy_that_simulated_annealing_of_dwave_finds(vartype):
+def test_annealing_finds_the_energy_that_simulated_annealing_of_dwave_finds():
     samplers = pytest.importorskip("dwave.samplers", reason="needs dwave-samplers")
-    bqm = random_bqm(vartype, num_variables=24, seed=5)
+    bqm = random_bqm("SPIN", num_variables=24, seed=5)
     best = samplers.SimulatedAnnealingSampler().sample(bqm, num_reads=50, num_sweeps=500, seed=1)
     cooling = steppe.schedule(inverse_temperature=steppe.geometric(0.1, 10.0))
     ours = steppe.anneal(

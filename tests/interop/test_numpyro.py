@@ -38,8 +38,8 @@ def test_log_density_and_differences_are_those_of_the_model():
     target = from_numpyro(discrete_model, 1.5, kwargs={"spread": 0.7})
     assert target.domain == steppe.Categorical(4, [2, 2, 3, 4])
     positions = target.domain.draw(jax.random.key(0), (5,))
-    values, gradients = jax.jit(jax.vmap(target.value_and_grad))(positions)
-    tables = jax.jit(jax.vmap(target.differences))(positions)
+    both = jax.jit(jax.vmap(lambda x: (target.value_and_grad(x), target.differences(x))))
+    (values, gradients), tables = both(positions)
     for row, position in enumerate(positions):
         z = jax.tree.map(np.asarray, target.unpack(position))
         expected = (
@@ -75,7 +75,7 @@ def test_gradient_by_autograd_is_that_of_the_model_on_real_numbers():
     bits = jnp.asarray([1.0, 0.0, 1.0])
     residual = 0.8 - bits @ jnp.asarray([1.0, -1.0, 0.5])
     expected = jnp.asarray([0.3, -1.0, 2.0]) + residual * jnp.asarray([1.0, -1.0, 0.5])
-    np.testing.assert_allclose(target.value_and_grad(bits)[1], expected, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(target.value_and_grad)(bits)[1], expected, rtol=1e-5)
 
 
 def mixed_model(seen):
@@ -96,9 +96,9 @@ def exact_mixed(seen):
     return law, law @ (4 / 5 * (seen - shifts))
 
 
-def composite(continuous, recipe=None, **options):
-    ours = NumpyroKernel(mixed_model, recipe, **options)
-    return gibbs.Gibbs([(ours, gibbs.discrete_latent_sites), (continuous, None)])
+def composite(recipe):
+    ours = NumpyroKernel(mixed_model, recipe, num_steps=2)
+    return gibbs.Gibbs([(ours, gibbs.discrete_latent_sites), (numpyro.infer.NUTS(mixed_model), None)])
 
 
 def run(kernel, num_chains, num_warmup, num_draws, *arguments, key=0, extra_fields=()):
@@ -130,6 +130,7 @@ def test_mixed_model_beside_nuts_matches_enumeration(recipe):
         composite(numpyro.infer.NUTS(mixed_model), recipe, num_steps=2), NUM_CHAINS, 150, NUM_DRAWS, 1.0
     )
     draws = jax.tree.map(np.asarray, mcmc.get_samples(group_by_chain=True))
+    assert draws["bits"].shape == (NUM_CHAINS, NUM_DRAWS, 2)
     states = draws["bits"][..., 0] * 6 + draws["bits"][..., 1] * 3 + draws["category"]
     shares = np.stack([(states == state).mean(axis=1) for state in range(12)], axis=1)
     found = np.concatenate([shares - law, draws["mean"].mean(axis=1)[:, None] - mean], axis=1)
@@ -138,23 +139,25 @@ def test_mixed_model_beside_nuts_matches_enumeration(recipe):
     assert p_values.min() > FALSE_ALARM / found.shape[1], p_values
 
 
-def test_kernel_adapts_its_step_size_in_warmup_alone():
-    # HMC of a fixed number of steps compiles in half the time of NUTS.
-    beside = numpyro.infer.HMC(mixed_model, num_steps=2, trajectory_length=None)
-    mcmc = run(composite(beside), 1, 60, 20, 1.0, extra_fields=("block_states.0.step_size",))
-    steps = np.asarray(mcmc.get_extra_fields()["block_states.0.step_size"])
-    assert np.ptp(steps) == 0
-    assert steps[0] != steppe.dmala().build(from_numpyro(discrete_model, 1.0)).numbers["step_size"]
-    assert {name: draws.shape for name, draws in mcmc.get_samples().items()} == {
-        "bits": (20, 2), "category": (20,), "mean": (20,)
-    }  # fmt: skip
+def test_kernel_alone_adapts_its_step_size_in_warmup_and_then_keeps_it():
+    mcmc = run(NumpyroKernel(bits_model), 1, 60, 20, extra_fields=("step_size", "acceptance_rate"))
+    fields = jax.tree.map(np.asarray, mcmc.get_extra_fields())
+    assert np.ptp(fields["step_size"]) == 0
+    assert fields["step_size"][0] != steppe.dmala().build(from_numpyro(bits_model)).numbers["step_size"]
+    assert ((fields["acceptance_rate"] >= 0) & (fields["acceptance_rate"] <= 1)).all()
+    assert mcmc.get_samples()["bits"].shape == (20, 3)
 
 
 def test_refreshed_state_is_evaluated_under_the_new_conditioning():
     kernel = NumpyroKernel(mixed_model, steppe.edmala()).wrap_model(gibbs.conditioned)
     given = [gibbs.with_conditioning({}, {"mean": jnp.asarray(mean)}) for mean in (0.0, 2.0)]
-    state = kernel.init(jax.random.key(0), 0, None, (1.0,), given[0])
-    moved = kernel.refresh(state, (1.0,), given[1])
+
+    @jax.jit
+    def start_and_refresh(key):
+        state = kernel.init(key, 0, None, (1.0,), given[0])
+        return state, kernel.refresh(state, (1.0,), given[1])
+
+    state, moved = start_and_refresh(jax.random.key(0))
     bits, category = np.asarray(state.z["bits"]), int(state.z["category"])
     place = bits @ SLOPES + PLACES[category]
     change = scipy.stats.norm.logpdf(1.0, place + 2.0) - scipy.stats.norm.logpdf(1.0, place)

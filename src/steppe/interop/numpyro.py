@@ -48,24 +48,23 @@ def from_numpyro(
     needed("numpyro", "numpyro", "`from_numpyro`")
     choice("from_numpyro(gradient=...)", gradient, get_args(Gradient))
     keywords = dict(kwargs or {})
-    packing = packing_of(model, args, keywords, jax.random.key(0))
+    packing = packing_of(latent_sites(model, args, keywords, jax.random.key(0)))
     return conditional_target(model, args, keywords, packing, gradient)
 
 
-def packing_of(model: Callable[..., Any], args: Any, kwargs: Any, key: Array) -> Packing:
-    """Trace a model once and read the supports of its latent sites."""
-    trace = latent_sites(model, args, kwargs, key)
-    packing = Packing(tuple(_site(name, entry) for name, entry in trace.items()))
-    if not packing.sites:
-        raise TargetError("The model has no latent site: everything is observed or conditioned on.")
-    return packing
-
-
 def latent_sites(model: Callable[..., Any], args: Any, kwargs: Any, key: Array) -> dict[str, Any]:
-    """Entries of the trace that are drawn and not observed."""
+    """Trace a model once; return the entries that are drawn and not observed."""
     gibbs: Any = needed("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
     trace = gibbs.prototype_trace(gibbs.conditioned(model), key, args, kwargs)
     return {name: trace[name] for name in gibbs.latent_sample_sites(trace)}
+
+
+def packing_of(entries: Mapping[str, Any]) -> Packing:
+    """Read the supports of latent sites."""
+    packing = Packing(tuple(_site(name, entry) for name, entry in entries.items()))
+    if not packing.sites:
+        raise TargetError("The model has no latent site: everything is observed or conditioned on.")
+    return packing
 
 
 def conditional_target(

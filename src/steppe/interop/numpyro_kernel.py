@@ -10,7 +10,7 @@ from jax import Array
 
 from steppe.arguments import count
 from steppe.errors import RecipeError
-from steppe.interop.numpyro import Gradient, conditional_target, packing_of
+from steppe.interop.numpyro import Gradient, conditional_target, latent_sites, packing_of
 from steppe.interop.packing import Packing
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
@@ -107,12 +107,12 @@ class NumpyroKernel:
         """Start from given values, or from a draw of the prior."""
         key_trace, key_start, rng_key = jax.random.split(rng_key, 3)
         kwargs = dict(model_kwargs or {})
-        self._packing = packing_of(self._model, model_args, kwargs, key_trace)
+        entries = latent_sites(self._model, model_args, kwargs, key_trace)
+        self._packing = packing_of(entries)
         sampler = self._sampler(model_args, kwargs)
         self._adapt = what_to_adapt(self._wanted, self._recipe, sampler)
-        start = self._packing.domain.draw(key_start)
-        if init_params:
-            start = self._packing.pack({**self._packing.unpack(start), **init_params})
+        drawn = {name: entry["value"] for name, entry in entries.items()}
+        start = self._packing.pack({**drawn, **(init_params or {})})
         tuning = None if self._adapt is None else Tuning.start(sampler, self._adapt)
         zero = jnp.zeros((), jnp.int32)
         rate = jnp.zeros((), jnp.result_type(float))

@@ -126,9 +126,7 @@ FALSE_ALARM = 1e-4
 )
 def test_mixed_model_beside_nuts_matches_enumeration(recipe):
     law, mean = exact_mixed(1.0)
-    mcmc = run(
-        composite(numpyro.infer.NUTS(mixed_model), recipe, num_steps=2), NUM_CHAINS, 150, NUM_DRAWS, 1.0
-    )
+    mcmc = run(composite(recipe), NUM_CHAINS, 150, NUM_DRAWS, 1.0)
     draws = jax.tree.map(np.asarray, mcmc.get_samples(group_by_chain=True))
     assert draws["bits"].shape == (NUM_CHAINS, NUM_DRAWS, 2)
     states = draws["bits"][..., 0] * 6 + draws["bits"][..., 1] * 3 + draws["category"]

@@ -221,6 +221,7 @@ REFUSED = {
         lambda: numpyro.sample("z", dist.Bernoulli(0.5), infer={"enumerate": "parallel"}),
         r"'z' \(Bernoulli\) is marked for enumeration",
     ),
+    "bounds of a draw": (dependent_bounds, "bounds depend on what was drawn before"),
     "no choice": (lambda: numpyro.sample("only", dist.DiscreteUniform(2, 2)), "'only' can only be 2"),
     "nothing latent": (lambda: None, "no latent site"),
 }

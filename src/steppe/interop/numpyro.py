@@ -17,6 +17,9 @@ from steppe.targets.checks import choice
 
 Gradient = Literal["differences", "autograd"]
 
+# A bound that depends on a draw shows when it differs between traces; few are enough for all but rare values.
+NUM_TRACES = 6
+
 
 def from_numpyro(
     model: Callable[..., Any],
@@ -49,6 +52,13 @@ def from_numpyro(
     choice("from_numpyro(gradient=...)", gradient, get_args(Gradient))
     keywords = dict(kwargs or {})
     packing = packing_of(latent_sites(model, args, keywords, jax.random.key(0)))
+    for seed in range(1, NUM_TRACES):
+        again = packing_of(latent_sites(model, args, keywords, jax.random.key(seed)))
+        if again != packing:
+            raise TargetError(
+                f"Sites or their bounds depend on what was drawn before: {packing.sites} in one trace of the "
+                f"model, {again.sites} in another. Give every site a support of its own."
+            )
     return conditional_target(model, args, keywords, packing, gradient)
 
 

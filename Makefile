@@ -18,8 +18,9 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-demo: $(STAMP) ## Show what steppe does
-	@$(RUN) -m steppe.demo
+demo: $(STAMP) ## Reproduce three experiments in two minutes: verdicts, figures, a page
+	@rm -rf out/demo
+	@$(RUN) -m steppe reproduce bernoulli flatness rbm --scale quick --out out/demo
 
 test: $(STAMP) $(BROWSER) ## Run the fast tests
 	@$(RUN) -m pytest -m "not slow"

@@ -44,7 +44,6 @@ LAYERS = [
     "interop",
     "experiments",
     "report",
-    "demo",
     "cli",
     "__init__",
     "__main__",

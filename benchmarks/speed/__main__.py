@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+
 from speed import ours
 from speed.harness import Case, Timing, measure
 from steppe.targets.bernoulli import PAPER_PROBABILITIES

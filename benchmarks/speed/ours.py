@@ -5,9 +5,9 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from speed.harness import Case
 
 import steppe
+from speed.harness import Case
 from steppe.kernel.compose import Recipe
 from steppe.targets import binary_network, ising_lattice, paper_bernoulli, rbm, tsp
 

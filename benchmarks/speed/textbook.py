@@ -6,6 +6,7 @@ Metropolis step of EDMALA, one of each for an unadjusted one. Used when torch is
 
 import numpy as np
 import torch
+
 from speed.harness import Case
 
 ALPHA, CENTER_ALPHA, ETA = 0.1, 0.1, 0.5

@@ -5,8 +5,7 @@ from types import ModuleType
 
 from steppe.errors import MissingPackageError
 
-EXTRAS = ("data", "networks", "plots", "report")
-EXTRAS = ("blackjax", "data", "graphs", "networks", "numpyro", "plots", "pymc", "torch")
+EXTRAS = ("blackjax", "data", "graphs", "networks", "numpyro", "plots", "pymc", "report", "torch")
 
 
 def needed(package: str, extra: str, purpose: str) -> ModuleType:

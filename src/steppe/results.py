@@ -117,7 +117,7 @@ class Provenance(_Part):
     data: dict[str, str] = {}
     started: str = ""
     seconds: float = 0.0
-    model_evaluations: int | None = None
+    model_evaluations: float | None = None
 
 
 class Results(_Part):

@@ -33,8 +33,6 @@ def test_statistic_of_log_density_and_observable_is_a_number(data, group, statis
     assert np.isfinite(float(result[OBSERVED[group]]))
 
 
-# What arviz-plots 0.8 asks of matplotlib 3.11 is being renamed there.
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("plot", "group"),
     [
@@ -51,8 +49,6 @@ def test_plot_draws_log_density_and_observable(data, group, plot):
     plots = pytest.importorskip("arviz_plots", reason="needs arviz-plots")
     matplotlib.use("agg")
     with matplotlib.rc_context():
-        # Its own style: the color cycle that matplotlib 3.11 starts with is not the one it expects.
-        plots.style.use("arviz-variat")
         drawn = getattr(plots, plot)(data, group=group, var_names=[OBSERVED[group]], backend="matplotlib")
     figure = drawn.viz["figure"].item()
     assert any(axes.lines or axes.collections for axes in figure.axes)

@@ -1,6 +1,4 @@
-"""`steppe`: run, resume, watch, merge, verify, diagnose, report, modes, and lists of what there is.
-"""`steppe`: run, resume, merge, verify, diagnose, modes, tune, compare, samplers, targets, version, …
-"""`steppe`: run, resume, merge, verify, diagnose, modes, reproduce, samplers, targets, completion, version.
+"""`steppe`: run, resume, watch, merge, verify, diagnose, report, reproduce, modes, tune, compare, and lists.
 
 Exit codes: 0 done; 1 a diagnosis or verification found something; 2 the request is wrong; 3 storage failed,
 or another process of a distributed run stopped; 130 and 143 interrupted, with everything committed.
@@ -18,14 +16,13 @@ from rich.markup import escape
 
 from steppe.cli.compare import compare
 from steppe.cli.modes import modes
-from steppe.cli.output import AsJson, fail, print_json, print_list, show
-from steppe.cli.report import report
 from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show
+from steppe.cli.report import report
 from steppe.cli.reproduce import reproduce
 from steppe.cli.resolve import built_in_targets, is_own_code, make_adapt, make_recipe, make_target
 from steppe.cli.runfile import RunFile, checked, read_run_file
-from steppe.cli.watch import watch
 from steppe.cli.tune import tune
+from steppe.cli.watch import watch
 from steppe.cli.where import Where, placed
 from steppe.errors import PeerError, RunError, SteppeError, StorageError
 from steppe.report.summary import printable

@@ -1,8 +1,9 @@
 """What a step costs, in evaluations of the user's model.
 
 An evaluation is one call of the log-density, of value and gradient together, or of a table of all differences
-that the target makes itself. A table it does not make costs one log-density per entry and one for the state. An incremental form
-that is asked for `s` of `d` sites counts as `s/d` of a table, whatever the cache update costs.
+that the target makes itself. A table it does not make costs one log-density per entry and one for the state.
+An incremental form that is asked for `s` of `d` sites counts as `s/d` of a table, whatever the cache update
+costs.
 """
 
 from steppe.kernel.proposal.order_moves import is_move

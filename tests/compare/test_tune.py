@@ -61,6 +61,7 @@ def test_effective_draws_are_those_of_the_enumerated_autocorrelation():
     assert found.num_effective > 0.2 * expected
 
 
+@pytest.mark.slow
 def test_coupling_sweep_adapts_the_step_size_for_each_value():
     found = steppe.tune(
         steppe.edmala_glu(), TARGET, goal="ess", number="coupling_variance", values=[0.1, 2.0], **SHORT

@@ -6,6 +6,7 @@ import jax
 import pytest
 
 from contract.costs import FILE, recipes, step_cost, targets
+from tiers import cases
 
 TOLERANCE = 0.05
 KNOWN = json.loads(FILE.read_text()).get(jax.__version__)
@@ -14,7 +15,7 @@ TARGETS, RECIPES = targets(), recipes()
 pytestmark = pytest.mark.skipif(KNOWN is None, reason=f"no table of costs for jax {jax.__version__}")
 
 
-@pytest.mark.parametrize("target_name", TARGETS)
+@pytest.mark.parametrize("target_name", cases(TARGETS, fast=["rbm"]))
 @pytest.mark.parametrize("recipe_name", RECIPES)
 def test_step_costs_what_the_table_says(recipe_name, target_name):
     assert KNOWN is not None

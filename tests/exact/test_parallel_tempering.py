@@ -81,7 +81,14 @@ def joint_matrix(case):
 
 
 @pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("base", [steppe.dmala(0.6), steppe.gibbs(), steppe.gwg(1)], ids=lambda r: r.name)
+@pytest.mark.parametrize(
+    "base",
+    [
+        steppe.dmala(0.6),
+        *(pytest.param(made, marks=pytest.mark.slow) for made in (steppe.gibbs(), steppe.gwg(1))),
+    ],
+    ids=lambda r: r.name,
+)
 def test_moves_and_swaps_leave_the_product_law_invariant(base):
     case = small(2, base)
     law, matrix = joint_law(case.target), joint_matrix(case)
@@ -124,7 +131,11 @@ def p_value(counts, law):
     return scipy.stats.chisquare(seen[keep], wanted[keep] * seen[keep].sum() / wanted[keep].sum()).pvalue
 
 
-@pytest.mark.parametrize("base", [steppe.dmala(0.6), steppe.gibbs()], ids=lambda r: r.name)
+@pytest.mark.parametrize(
+    "base",
+    [steppe.dmala(0.6), pytest.param(steppe.gibbs(), marks=pytest.mark.slow)],
+    ids=lambda r: r.name,
+)
 def test_one_step_has_the_law_of_the_enumerated_matrix(base):
     case = small(2, base)
     sampler = steppe.parallel_tempering(base, BETAS).build(case.target)
@@ -146,7 +157,7 @@ def from_stationarity(kind, num_sites):
     return p_value(frequencies(faulty.build(case.target), cold, hot, 3), joint_law(case.target))
 
 
-@pytest.mark.parametrize("num_sites", [2, 4])
+@pytest.mark.parametrize("num_sites", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_stationary_chains_keep_the_product_law(num_sites):
     assert from_stationarity(Tempered, num_sites) >= FALSE_ALARM
 

@@ -63,6 +63,7 @@ def test_validation_rows_are_neither_trained_nor_tested_on():
     assert not kept & {row.tobytes() for row in rows.test.x}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["sound", pytest.param("published", marks=pytest.mark.slow)])
 def test_everything_is_reported(monkeypatch, tmp_path, asked):
     monkeypatch.setattr(protocol, "SIZES", dict.fromkeys(protocol.SIZES, TINY))

@@ -59,6 +59,7 @@ def test_discrepancy_is_small_for_one_law_and_large_for_two():
     assert log_discrepancy(first, other) > log_discrepancy(first, second) + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["sound", pytest.param("published", marks=pytest.mark.slow)])
 def test_everything_is_reported(monkeypatch, tmp_path, asked):
     monkeypatch.setattr(protocol, "SIZES", dict.fromkeys(protocol.SIZES, TINY))

@@ -137,6 +137,7 @@ def test_mixed_model_beside_nuts_matches_enumeration(recipe):
     assert p_values.min() > FALSE_ALARM / found.shape[1], p_values
 
 
+@pytest.mark.slow
 def test_kernel_alone_adapts_its_step_size_in_warmup_and_then_keeps_it():
     mcmc = run(NumpyroKernel(bits_model), 1, 60, 20, extra_fields=("step_size", "acceptance_rate"))
     fields = jax.tree.map(np.asarray, mcmc.get_extra_fields())

@@ -16,7 +16,7 @@ CATEGORY_CHANCES = np.asarray([0.2, 0.3, 0.5])
 
 
 @pytest.fixture(scope="module")
-def pymc(styles_of_matplotlib):
+def pymc():
     return pytest.importorskip("pymc", reason="needs PyMC")
 
 

@@ -99,6 +99,7 @@ def test_plateau_is_found_in_19_of_20_landscapes_where_plain_samplers_end_in_wel
     assert num_found >= 19
 
 
+@pytest.mark.slow
 def test_robust_tours_of_the_eight_cities_come_with_the_shortest_one():
     found = steppe.find_flat_modes(tsp_paper("permutation"), key=KEY, budget=20_000)
     costs = [-mode.log_density for mode in found]

@@ -7,8 +7,7 @@ detailed balance is lost in steep landscapes. Here a uniform has 64 random bits,
 each other only in events of probability 2⁻⁶⁴. That costs one word per draw instead of one per site. Values
 are fine near 0 and may round up to 1; callers put the rare event near 0.
 
-Random words come in pairs. Uniforms use the first word of a pair and normals the second, so one key serves
-one draw of uniforms and one draw of normals, at the price of either.
+Random words come in pairs. Uniforms use the first word of a pair and normals the second.
 """
 
 import math
@@ -30,10 +29,7 @@ ROLES = 2**31
 
 
 class Keys(NamedTuple):
-    """Keys of one step, one per role, so that adding a piece never shifts another's numbers.
-
-    `center` is for normals and may share its words with the uniforms of `position`.
-    """
+    """Keys of one step, one per role, so that adding a piece never shifts another's numbers."""
 
     center: Array
     position: Array
@@ -47,11 +43,11 @@ class Keys(NamedTuple):
         keys of a plain step.
         """
         key = unrolled(key)
+        numbers = ROLES + np.arange(2 * (replicas or 1), dtype=np.uint32)
+        center, *others = jax.vmap(partial(jax.random.fold_in, key))(numbers)
         if replicas is None:
-            return cls(key, key, jax.random.fold_in(key, ROLES))
-        numbers = ROLES + np.arange(2 * replicas - 1, dtype=np.uint32)
-        others = jax.vmap(partial(jax.random.fold_in, key))(numbers)
-        return cls(key, jnp.concatenate([key[None], others[1::2]]), others[0::2])
+            return cls(center, key, others[0])
+        return cls(center, jnp.stack([key, *others[1::2]]), jnp.stack(others[0::2]))
 
 
 def uniform(key: Array, shape: tuple[int, ...]) -> Array:

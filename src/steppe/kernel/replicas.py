@@ -18,9 +18,6 @@ from steppe.kernel.proposal.sites import Flips, Levels
 from steppe.kernel.state import Info, State
 from steppe.pytree import piece
 
-# What the key of a center is folded with where it has to draw uniforms: no replica has that number.
-LATTICE = 2**30
-
 
 @piece
 class Replicas:
@@ -75,8 +72,7 @@ class OnLattice(NamedTuple):
 
     def sample(self, keys: Keys) -> Array:
         """Draw a center."""
-        # The uniforms of `keys.center` are those of the position.
-        own = keys._replace(position=jax.random.fold_in(keys.center, LATTICE))
+        own = keys._replace(position=keys.center)
         if not self.domain.is_two_level:
             return Levels(self.domain, self.logits).sample(own)
         lowest = self.domain.from_levels(jnp.zeros(self.domain.num_sites, jnp.int32))
@@ -143,7 +139,7 @@ class WeightedCenter:
             inverse_temperature=self.center_weight * landscape.inverse_temperature,
         )
         seen = State(state.center, coupling.anchor(state.position), *state.cache)
-        own = Keys.of_step(jax.random.fold_in(keys.center, LATTICE))
+        own = Keys.of_step(keys.center)
         new, info = ProposeAndDecide(self.proposal, Metropolis()).step(mirrored, own, seen)
         cache = CenterEvaluation(new.log_density, new.gradient)
         return state._replace(center=new.position, cache=cache), info

@@ -50,7 +50,7 @@ def climbed(target: Target, met: Candidates, num_kinds: int, budget: int) -> Fou
     budget cuts short are dropped.
     """
     distinct, by_kind = _distinct(target, met, num_kinds)
-    once, per_change = 2 + gap_cost(target), _change_cost(target)
+    once, per_change = 2 + gap_cost(target), change_cost(target)
     at_once = min(MOST_AT_ONCE, max(budget // (once + (1 + USUAL_CHANGES) * per_change), 1))
     modes, values, visits, spent = [], [], [], 0
     for first in range(0, len(distinct), at_once):
@@ -89,6 +89,6 @@ def _distinct(target: Target, met: Candidates, num_kinds: int) -> tuple[np.ndarr
     return distinct[order], by_kind[order]
 
 
-def _change_cost(target: Target) -> int:
+def change_cost(target: Target) -> int:
     """Evaluations per change of one climb; without a table of its own also the value, for rounding."""
     return evaluations_per_table(target) + (not makes_tables(target))

@@ -13,6 +13,7 @@ from steppe.modes.ladder import PRICES, ladder
 from steppe.modes.measure import default_variance, measured
 from steppe.modes.merge import merged
 from steppe.modes.result import FlatModes
+from steppe.modes.wander import wandered
 from steppe.run.progress import count_bar
 from steppe.target import Target
 
@@ -50,9 +51,9 @@ def find_flat_modes(
     budget
         How many evaluations to make at most: of the log-density, of its gradient, or of a table of
         differences that the target makes itself. `num_evaluations` of the result counts all of them: drawing
-        and checking starts, chains, climbs and measures. Sums over all states of a small domain and estimates
-        of local entropies are limited to what is left: estimates have larger errors then, and where not even
-        those can be paid for, the entropy is NaN.
+        and checking starts, chains, climbs, walks over level ground and measures. Sums over all states of a
+        small domain and estimates of local entropies are limited to what is left: estimates have larger
+        errors then, and where not even those can be paid for, the entropy is NaN.
     flatness
         Rank by `"gap"`: `U − ½ Σ |ΔU|` per site, the price at which a mode is worth what changes of one site
         lose; or by `"local_entropy"`: mass within a radius.
@@ -88,7 +89,10 @@ def find_flat_modes(
     with count_bar("looking for modes", len(members) + 2, progress) as report:
         met = candidates(target, members, key, total, initial, report)
         left = total - met.num_evaluations
-        found = climbed(target, met, len(members), min(int(CLIMB_SHARE * total), left))
+        share = min(int(CLIMB_SHARE * total), left)
+        found = climbed(target, met, len(members), share)
+        spent = found.num_evaluations - met.num_evaluations
+        found = wandered(target, found, jax.random.fold_in(key, len(members) + 1), share - spent)
         report(len(members) + 1)
         gaps = one_site_gaps(target, found.states, exact=False)
         scores = found.log_density - PRICES[-1] * domain.num_sites * gaps.mean_absolute

@@ -190,6 +190,8 @@ class GraphBonds(_Forgetful):
         return jnp.moveaxis(self.sums(jnp.moveaxis(stack, 0, -1)), -1, 0)
 
     def _sums_of_lists(self, values: Array) -> Array:
+        values = jnp.asarray(values)  # a NumPy position cannot be indexed by what is being traced
+
         def add(total: Array, column: Lists) -> tuple[Array, None]:
             return total + _as_column(column.strengths, values.ndim) * values[column.neighbours], None
 

@@ -13,7 +13,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all bench bench-quick browser check lock clean
+.PHONY: help demo docs test test-all bench bench-quick browser check lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -21,6 +21,10 @@ help: ## List the targets
 demo: $(STAMP) ## Reproduce three experiments in two minutes: verdicts, figures, a page
 	@rm -rf out/demo
 	@$(RUN) -m steppe reproduce bernoulli flatness rbm --scale quick --out out/demo
+
+docs: $(STAMP) ## Build the documentation to out/docs; warnings are errors
+	@$(RUN) -m sphinx -W --keep-going -q -b html -d out/doctrees docs out/docs
+	@echo "out/docs/index.html"
 
 test: $(STAMP) $(BROWSER) ## Run the fast tests
 	@$(RUN) -m pytest -m "not slow"

@@ -1,0 +1,61 @@
+"""How the pages are built; `make docs` writes them to out/docs."""
+
+import sys
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "steppe"
+author = "The steppe authors"
+copyright = author  # noqa: A001, the name Sphinx looks for
+version = release = installed_version("steppe")
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "mathml",
+]
+exclude_patterns = ["_build", "_ext", "_static", "figures", "images", "results", "results/*"]
+
+# Pages
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+nb_execution_mode = "force"
+nb_execution_timeout = 170
+nb_execution_raise_on_error = True
+nb_execution_excludepatterns: list[str] = []
+nb_merge_streams = True
+
+# Reference from docstrings, which say everything in single backticks
+default_role = "code"
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+templates_path = ["_templates"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "steppe"
+html_static_path = ["_static"]
+html_css_files = ["steppe.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "navbar_align": "left",
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "logo": {"text": "steppe"},
+    "header_links_before_dropdown": 8,
+}
+html_sidebars = {"index": [], "start": [], "choose": [], "notation": []}

@@ -1,0 +1,207 @@
+"""What the parameters of every recipe do: one SVG per recipe, with its caption beside it.
+
+    python docs/figures/parameters.py [recipe ...]
+
+Movement is measured on a ring of 64 bits (J = 0.5, random field of standard deviation 0.7), 64 chains. Bias
+and flatness are those of the paper's four bits: summed exactly, or sampled by 8192 chains where a real center
+forbids sums.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from matplotlib import rc_context
+
+import steppe
+from steppe.diagnostics.exact import target_law, total_variation
+from steppe.report import style
+from steppe.targets import ising_lattice, paper_bernoulli, tsp
+from steppe.targets.bernoulli import PAPER_MODES
+
+HERE = Path(__file__).parent
+NUM_SITES, NUM_CHAINS, NUM_STEPS, NUM_DISCARDED = 64, 64, 300, 150
+RING = ising_lattice(NUM_SITES, 0.5, 0.7 * np.random.default_rng(7).standard_normal(NUM_SITES), spins=False)
+BITS = paper_bernoulli()
+LAW = target_law(BITS)
+NUM_CITIES = 16
+TOURS = tsp(coordinates=np.random.default_rng(0).random((NUM_CITIES, 2)), inverse_temperature=10.0)
+
+STEPS = np.geomspace(0.05, 1.0, 9)
+VARIANCES = np.geomspace(0.1, 8.0, 8)
+CHANGES, ACCEPTANCE, LENGTH = "changed sites per step, of 64", "acceptance rate", "mean length of tours"
+BIAS, FLAT, MEAN_U = "distance to π (TV)", "mass of flat modes", "E[U]"
+
+
+@partial(jax.jit, static_argnames=("num_steps", "num_discarded"))
+def walked(sampler, starts, key, num_steps=NUM_STEPS, num_discarded=NUM_DISCARDED):
+    """Mean acceptance and changes per step, and the positions of the second half."""
+
+    def advance(states, key):
+        states, info = jax.vmap(sampler.step)(jax.random.split(key, len(starts)), states)
+        return states, (info.acceptance_rate.mean(), info.num_flips.mean(), states.position)
+
+    states = jax.vmap(sampler.init)(starts, jax.random.split(key, len(starts)))
+    _, history = jax.lax.scan(advance, states, jax.random.split(key, num_steps))
+    return jax.tree.map(lambda rows: rows[num_discarded:], history)
+
+
+def moves(recipe):
+    starts = RING.domain.draw(jax.random.key(1), (NUM_CHAINS,))
+    acceptance, changes, _ = walked(recipe.build(RING), starts, jax.random.key(2))
+    return {ACCEPTANCE: float(acceptance.mean()), CHANGES: float(changes.mean())}
+
+
+def moves_of_tours(recipe):
+    starts = TOURS.domain.draw(jax.random.key(1), (NUM_CHAINS,))
+    acceptance, _, positions = walked(recipe.build(TOURS), starts, jax.random.key(2), 600, 300)
+    return {ACCEPTANCE: float(acceptance.mean()), LENGTH: float(TOURS.cost(positions).mean())}
+
+
+def bias(recipe):
+    """Exactly where the law can be summed, else from many chains on four bits."""
+    if not recipe.coupling.has_center:
+        return {BIAS: total_variation(recipe.log_law(BITS).positions(), LAW)}
+    starts = BITS.domain.draw(jax.random.key(3), (8192,))
+    _, _, positions = walked(recipe.build(BITS), starts, jax.random.key(4), 200, 100)
+    counts = np.bincount(np.asarray(BITS.domain.index(positions)).ravel(), minlength=16)
+    return {BIAS: total_variation(counts / counts.sum(), LAW)}
+
+
+def bias_and_moves(recipe):
+    return bias(recipe) | {CHANGES: moves(recipe)[CHANGES]}
+
+
+def flatness(recipe):
+    """Exact, of one position of the four bits."""
+    law = recipe.log_law(BITS).positions()
+    flat = BITS.domain.index(jnp.asarray(PAPER_MODES.flat, float))
+    values = jax.vmap(BITS.log_density)(BITS.domain.enumerate())
+    return {FLAT: float(law[np.asarray(flat)].sum()), MEAN_U: float(law @ np.asarray(values, float))}
+
+
+def center_law(recipe):
+    """Exact, of a lattice center of the four bits."""
+    states = BITS.domain.enumerate()
+    logs = recipe.log_law(BITS).center(states)
+    law = np.exp(logs - logs.max())
+    law /= law.sum()
+    flat = np.asarray(BITS.domain.index(jnp.asarray(PAPER_MODES.flat, float)))
+    values = np.asarray(jax.vmap(BITS.log_density)(states), float)
+    return {f"{FLAT}, center": float(law[flat].sum()), f"{MEAN_U} of the center": float(law @ values)}
+
+
+def coupled(make, measure, with_center_step=False):
+    panels = {
+        "step_size": (STEPS, make, measure),
+        "coupling_variance": (
+            VARIANCES,
+            lambda value: make(step_size=0.15, coupling_variance=value),
+            measure,
+        ),
+    }
+    if with_center_step:
+        ratios = np.geomspace(0.02, 2.0, 7)
+        panels["center_step_size"] = (ratios, lambda value: make(center_step_size=value), measure)
+    return panels
+
+
+def whole(*values):
+    return np.asarray(values)
+
+
+lattice = partial(steppe.robust_ensemble, center="lattice")
+PANELS = {
+    "dula": {"step_size": (STEPS, steppe.dula, bias_and_moves)},
+    "dmala": {"step_size": (STEPS, steppe.dmala, moves)},
+    "edula": coupled(lambda step_size=0.15, **rest: steppe.edula(step_size, **rest), bias_and_moves, True),
+    "edmala": coupled(lambda step_size=0.15, **rest: steppe.edmala(step_size, **rest), moves, True),
+    "edula_glu": coupled(steppe.edula_glu, bias_and_moves),
+    "edmala_glu": coupled(steppe.edmala_glu, moves),
+    "edmala_ou": coupled(steppe.edmala_ou, moves)
+    | {
+        "persistence": (
+            np.linspace(0, 0.98, 8),
+            lambda ρ: steppe.edmala_ou(persistence=ρ, step_size=0.15),
+            moves,
+        )
+    },
+    "robust_ensemble": {
+        "replicas": (whole(1, 2, 3, 4, 6, 8), lambda y: lattice(replicas=int(y)), center_law),
+        "coupling_variance": (VARIANCES, lambda η: lattice(coupling_variance=η), center_law),
+        "center_weight": (np.linspace(0, 4, 6), lambda γ: lattice(center_weight=γ), center_law),
+        "step_size": (STEPS, lambda α: steppe.robust_ensemble(step_size=α), moves),
+    },
+    "roughness_tilted": {
+        "strength": (np.linspace(0, 6, 9), steppe.roughness_tilted, flatness),
+        "step_size": (STEPS, lambda α: steppe.roughness_tilted(step_size=α), moves),
+    },
+    "gwg": {"num_flips": (whole(1, 2, 3, 5, 7, 9), lambda n: steppe.gwg(int(n)), moves)},
+    "gibbs": {"num_updates": (whole(1, 2, 4, 8, 16), lambda n: steppe.gibbs(int(n)), moves)},
+    "block_gibbs": {"block_size": (whole(1, 2, 4, 6, 8), lambda n: steppe.block_gibbs(int(n)), moves)},
+    "hamming_ball": {
+        "block_size": (whole(2, 5, 10, 20, 40), lambda n: steppe.hamming_ball(int(n)), moves),
+        "radius": (whole(1, 2, 3), lambda r: steppe.hamming_ball(10, int(r)), moves),
+    },
+    "informed_permutation": {
+        "moves": (["swap", "two_opt", "insert"], steppe.informed_permutation, moves_of_tours),
+        "coupling_variance": (
+            VARIANCES,
+            lambda η: steppe.informed_permutation(coupling_variance=η),
+            moves_of_tours,
+        ),
+    },
+    "uniform_permutation": {
+        "moves": (["swap", "two_opt", "insert", "or_opt"], steppe.uniform_permutation, moves_of_tours)
+    },
+}
+WORDS = {
+    moves_of_tours: "acceptance and mean length of tours of 16 random cities at β = 10, steps 301 to 600 "
+    "from random tours; the law is the same for all, so shorter means closer to it",
+    moves: "acceptance and changed sites per step on a ring of 64 bits",
+    bias_and_moves: "distance to π in total variation on the paper's four bits (exact, or from 8192 chains "
+    "where there is a center), and changed sites per step on a ring of 64 bits",
+    flatness: "mass of the two flat modes and E[U] under the exact law on the paper's four bits",
+    center_law: "mass of the two flat modes and E[U] under the exact law of a lattice center on the paper's "
+    "four bits",
+}
+
+
+@style.applied()
+def draw(name):
+    panels = PANELS[name]
+    figure, _ = style.subplots(1, 2.5 * max(2, len(panels)), 3.6)
+    figure.clear()
+    axes = figure.subplots(2, len(panels), squeeze=False, sharex="col")
+    told = {}
+    for column, (parameter, (values, make, measure)) in enumerate(panels.items()):
+        rows = [measure(make(value)) for value in values]
+        told.setdefault(WORDS[measure], []).append(f"`{parameter}`")
+        for axis, label in zip(axes[:, column], rows[0], strict=True):
+            axis.plot(
+                values,
+                [row[label] for row in rows],
+                "o-",
+                color=style.SAMPLER_COLORS.get(name, "#0077BB"),
+                ms=3.5,
+                lw=1.2,
+            )
+            axis.set_title(label, fontsize=8.5)
+            axis.tick_params(labelsize=8)
+            if not isinstance(values[0], str) and values[0] > 0 and values[-1] / values[0] > 15:
+                axis.set_xscale("log")
+        axes[1, column].set_xlabel(parameter)
+    with rc_context({"svg.fonttype": "none"}):  # a fifth of the size of letters as paths
+        figure.savefig(HERE / f"{name}.svg", metadata={"Date": None})
+    caption = "; ".join(f"{', '.join(parameters)}: {words}" for words, parameters in told.items())
+    ending = "Made by `docs/figures/parameters.py`."
+    (HERE / f"{name}.txt").write_text(f"{caption}. {ending}\n", encoding="utf-8")
+    print(name, flush=True)
+
+
+if __name__ == "__main__":
+    for chosen in sys.argv[1:] or PANELS:
+        draw(chosen)

@@ -1,0 +1,157 @@
+"""Write the pages that are made of the code: one per recipe, the table to choose by, the command line.
+
+    python docs/generate.py
+
+Law, parameters and cost of a recipe come from its docstring, the rest from `docs/recipes.toml`.
+"""
+
+import inspect
+import re
+import tomllib
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+import steppe
+from steppe.samplers import ALL_RECIPES
+
+HERE = Path(__file__).parent
+NOTICE = "% Written by `python docs/generate.py`; edit docs/recipes.toml or the docstring instead.\n\n"
+ORDERS = ("informed_permutation", "uniform_permutation")
+BEGINNING = re.compile(r"Cost(?: per \w+)?:")
+
+
+def recipes() -> dict[str, Callable]:
+    """Every recipe by name, those of orders last."""
+    return ALL_RECIPES | {name: getattr(steppe, name) for name in ORDERS}
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page by its path."""
+    words = tomllib.loads((HERE / "recipes.toml").read_text(encoding="utf-8"))
+    made = {HERE / "recipes" / f"{name}.md": recipe_page(name, words[name]) for name in recipes()}
+    made |= {HERE / "recipes" / "index.md": recipe_index(words), HERE / "cli.md": command_line()}
+    return made | {HERE / "choose.md": with_table((HERE / "choose.md").read_text(encoding="utf-8"), words)}
+
+
+def recipe_page(name: str, words: dict[str, str]) -> str:
+    law, cost = law_and_cost(name)
+    sections = {
+        "Idea": words["idea"],
+        "Equation": f"$$\n{words['equation'].strip()}\n$$",
+        "Law": law,
+        "Parameters": "\n\n".join(f"`{parameter}`\n: {text}" for parameter, text in parameters(name).items()),
+        "Effect of the parameters": effect(name),
+        "Cost": cost,
+        "Limits": words["limits"],
+        "Reference": words["reference"],
+    }
+    call = f"```python\nimport steppe\n\nsteppe.{name}{shown_signature(name)}\n```"
+    body = "\n\n".join(f"## {title}\n\n{text.strip()}" for title, text in sections.items() if text)
+    return f"{NOTICE}# {name}\n\n*{words['family'].capitalize()}.* {summary(name)}\n\n{call}\n\n{body}\n"
+
+
+def effect(name: str) -> str:
+    figure = HERE / "figures" / f"{name}.svg"
+    if not figure.exists():
+        return ""
+    caption = figure.with_suffix(".txt").read_text(encoding="utf-8").strip()
+    return f"![What the parameters of {name} do](../figures/{name}.svg)\n\n{caption}"
+
+
+def recipe_index(words: dict[str, dict[str, str]]) -> str:
+    rows = [f"| [`{name}`]({name}.md) | {words[name]['family']} | {summary(name)} |" for name in recipes()]
+    tree = "\n".join(recipes())
+    return (
+        f"{NOTICE}# Recipes\n\nOne page per recipe: idea, equation, law or bias, parameters, cost, limits, "
+        "reference. Laws and costs are those of the docstrings, and the tests check them by enumeration and "
+        "by counting calls. [Choose](../choose.md) has them side by side.\n\n"
+        "| recipe | kind | in a line |\n|---|---|---|\n"
+        + "\n".join(rows)
+        + f"\n\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
+    )
+
+
+def with_table(page: str, words: dict[str, dict[str, str]]) -> str:
+    """The page Choose with its table; what a step costs and samples is as in the README."""
+    readme = (HERE.parent / "README.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `(\w+)` \| .*? \| (.*?) \|$", readme, re.MULTILINE))
+    rows = ["| recipe | good for | evaluations per step | what the position samples | fails by |"]
+    rows.append("|---|---|---|---|---|")
+    for name in recipes():
+        word = words[name]
+        cost_and_law = told.get(name) or f"{word['cost']} | {word['law']}"
+        rows.append(f"| [`{name}`](recipes/{name}.md) | {word['use']} | {cost_and_law} | {word['fails']} |")
+    table = "\n".join(rows)
+    return re.sub(r"(% table begins\n).*?(% table ends)", rf"\1\n{table}\n\n\2", page, flags=re.DOTALL)
+
+
+def shown_signature(name: str) -> str:
+    """As a call with its defaults, without types."""
+    given = inspect.signature(recipes()[name]).parameters.values()
+    return "(" + ", ".join(f"{one.name}={one.default!r}" for one in given) + ")"
+
+
+def summary(name: str) -> str:
+    return docstring(name).split("\n\n")[0].replace("\n", " ")
+
+
+def law_and_cost(name: str) -> tuple[str, str]:
+    notes = section(name, "Notes").replace("\n", " ")
+    beginning = BEGINNING.search(notes)
+    assert notes.startswith("Law: "), f"The notes of {name} do not begin with its law."
+    assert beginning, f"The notes of {name} do not say what a step costs."
+    cost = notes[beginning.start() :].removeprefix("Cost: ")
+    return capitalised(notes[len("Law: ") : beginning.start()]), capitalised(cost)
+
+
+def capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def parameters(name: str) -> dict[str, str]:
+    """Text by parameter; "As in `other`" is replaced by what is said there."""
+    found = {}
+    for entry in re.split(r"\n(?=\S)", section(name, "Parameters")):
+        names, _, text = entry.partition("\n")
+        text = " ".join(line.strip() for line in text.splitlines())
+        for one in names.split(", "):
+            found[one] = _borrowed(one, text)
+    return found
+
+
+def _borrowed(parameter: str, text: str) -> str:
+    briefly = re.fullmatch(r"(.*), as in `(\w+)`\.", text)
+    if briefly and (effect_there := re.search(r"Raising .*", parameters(briefly[2])[parameter])):
+        return f"{briefly[1]}. {effect_there[0]}"
+    match = re.match(r"As in `(\w+)`(?:; here `(\w+)` (.*)|\.)", text)
+    if match is None or parameter not in parameters(match[1]):
+        return text
+    said = parameters(match[1])[parameter]
+    return f"{said} Here it {match[3]}" if parameter == match[2] else said
+
+
+def section(name: str, title: str) -> str:
+    match = re.search(rf"^{title}\n-+\n(.*?)(?=\n\n\w+\n-+\n|\Z)", docstring(name), re.DOTALL | re.MULTILINE)
+    return "" if match is None else match[1].strip()
+
+
+def docstring(name: str) -> str:
+    return inspect.getdoc(recipes()[name]) or ""
+
+
+def command_line() -> str:
+    cli = import_module("steppe.cli.main")  # the package has a function of that name
+    text = cli.app.generate_docs(output_format="markdown", heading_level=1)
+    text = re.sub(r"## Table of Contents\n.*?(?=\*\*Commands)", "", text, flags=re.DOTALL)
+    text = text.replace("# steppe\n", "# Command line\n", 1).strip()
+    codes = re.sub(r"^.*?(?=Exit codes:)", "", cli.__doc__ or "", flags=re.DOTALL).strip()
+    notice = "% Written by `python docs/generate.py` from the command line itself."
+    return f"{notice}\n\n{text}\n\n## Exit codes\n\n{codes}\n"
+
+
+if __name__ == "__main__":
+    (HERE / "recipes").mkdir(exist_ok=True)
+    for path, content in pages().items():
+        path.write_text(content, encoding="utf-8")
+        print(path.relative_to(HERE.parent))

@@ -1,0 +1,94 @@
+"""Every code block of the pages runs, every command exists, and what is generated is current."""
+
+import importlib.util
+import re
+from importlib import import_module
+
+import pytest
+
+from docs.pages import DOCS, PAGES, ROOT, commands, name_of, python_blocks
+
+LARGEST_FIGURE = 100_000
+
+# Each of these takes a few seconds of computing at most; the others are slow.
+QUICK = {
+    "docs/index.md",
+    "docs/notation.md",
+    "docs/choose.md",
+    "docs/howto/constraints.md",
+    "docs/explain/flat-modes.md",
+    "docs/explain/edlp.md",
+    "docs/explain/determinism.md",
+}
+# Run by a test of its own, section by section, where the packages are installed.
+ELSEWHERE = {"docs/bridges.md"}
+RECIPES = {name_of(path) for path in PAGES if path.parent.name == "recipes"}
+
+
+def runnable():
+    pages = [path for path in PAGES if list(python_blocks(path).examples())]
+    for path in pages:
+        name = name_of(path)
+        if name not in ELSEWHERE | RECIPES:
+            yield pytest.param(path, id=name, marks=[] if name in QUICK else [pytest.mark.slow])
+
+
+@pytest.mark.parametrize("path", list(runnable()))
+def test_blocks_of_a_page_run_one_after_another(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for example in python_blocks(path).examples():
+        example.evaluate()
+
+
+def test_calls_on_recipe_pages_are_the_defaults():
+    for name in sorted(RECIPES):
+        for example in python_blocks(ROOT / name).examples():
+            example.evaluate()
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *PAGES], ids=name_of)
+def test_commands_of_a_page_exist_with_their_flags(path):
+    app = import_module("steppe.cli.main").app
+    for arguments in commands(path):
+        app.parse_args(arguments, exit_on_error=False, print_error=False)
+
+
+def test_commands_are_found():
+    assert sum(len(commands(path)) for path in PAGES) > 10
+
+
+def generator():
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_generated_pages_are_current():
+    stale = [
+        name_of(path)
+        for path, content in generator().pages().items()
+        if not path.exists() or path.read_text(encoding="utf-8") != content
+    ]
+    assert not stale, f"run `python docs/generate.py`: {stale}"
+
+
+def test_every_recipe_has_a_page_with_a_figure():
+    for name in generator().recipes():
+        page = (DOCS / "recipes" / f"{name}.md").read_text(encoding="utf-8")
+        assert f"../figures/{name}.svg" in page
+        for title in ("Idea", "Equation", "Law", "Parameters", "Cost", "Limits", "Reference"):
+            assert f"\n## {title}\n" in page, f"{name} has no {title}"
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "figures").glob("*.svg")), ids=name_of)
+def test_figure_is_small_and_used(path):
+    assert 0 < path.stat().st_size < LARGEST_FIGURE
+    assert any(path.name in page.read_text(encoding="utf-8") for page in PAGES)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_links_between_pages_lead_somewhere(path):
+    text = re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        assert link.startswith("http") or (path.parent / link).exists(), f"{link} does not exist"

@@ -25,6 +25,7 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
 nb_execution_mode = "force"
+nb_execution_in_temp = True
 nb_execution_timeout = 170
 nb_execution_raise_on_error = True
 nb_execution_excludepatterns: list[str] = []

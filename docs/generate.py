@@ -38,7 +38,7 @@ def recipe_page(name: str, words: dict[str, str]) -> str:
     law, cost = law_and_cost(name)
     sections = {
         "Idea": words["idea"],
-        "Equation": f"$$\n{words['equation'].strip()}\n$$",
+        "Equation": "\n\n".join(f"$$\n{line}\n$$" for line in words["equation"].strip().split("\n")),
         "Law": law,
         "Parameters": "\n\n".join(f"`{parameter}`\n: {text}" for parameter, text in parameters(name).items()),
         "Effect of the parameters": effect(name),
@@ -89,7 +89,9 @@ def with_table(page: str, words: dict[str, dict[str, str]]) -> str:
 def shown_signature(name: str) -> str:
     """As a call with its defaults, without types."""
     given = inspect.signature(recipes()[name]).parameters.values()
-    return "(" + ", ".join(f"{one.name}={one.default!r}" for one in given) + ")"
+    arguments = [f"{one.name}={one.default!r}".replace("'", '"') for one in given]
+    brief = ", ".join(arguments)
+    return f"({brief})" if len(brief) < 60 else "(\n    " + ",\n    ".join(arguments) + ",\n)"
 
 
 def summary(name: str) -> str:
@@ -142,7 +144,9 @@ def docstring(name: str) -> str:
 
 def command_line() -> str:
     cli = import_module("steppe.cli.main")  # the package has a function of that name
-    text = cli.app.generate_docs(output_format="markdown", heading_level=1)
+    text = cli.app.generate_docs(output_format="markdown", heading_level=1, usage_name="steppe")
+    # Run as `python -m …`, the name of the module gets into the usage of every verb.
+    text = re.sub(r"^(steppe \w+) -m \w+", r"\1", text, flags=re.MULTILINE)
     text = re.sub(r"## Table of Contents\n.*?(?=\*\*Commands)", "", text, flags=re.DOTALL)
     text = text.replace("# steppe\n", "# Command line\n", 1).strip()
     codes = re.sub(r"^.*?(?=Exit codes:)", "", cli.__doc__ or "", flags=re.DOTALL).strip()

@@ -30,9 +30,12 @@ LAW = target_law(BITS)
 NUM_CITIES = 16
 TOURS = tsp(coordinates=np.random.default_rng(0).random((NUM_CITIES, 2)), inverse_temperature=10.0)
 
+TWO_MODES = steppe.Target(lambda s: 0.2 * s.sum() ** 2, steppe.Spin(12))
+
 STEPS = np.geomspace(0.05, 1.0, 9)
 VARIANCES = np.geomspace(0.1, 8.0, 8)
 CHANGES, ACCEPTANCE, LENGTH = "changed sites per step, of 64", "acceptance rate", "mean length of tours"
+CROSSINGS = "changes of side per 100 steps"
 BIAS, FLAT, MEAN_U = "distance to π (TV)", "mass of flat modes", "E[U]"
 
 
@@ -61,14 +64,27 @@ def moves_of_tours(recipe):
     return {ACCEPTANCE: float(acceptance.mean()), LENGTH: float(TOURS.cost(positions).mean())}
 
 
+def crossings(recipe):
+    """On two deep modes of 12 spins: how often the first chain changes sides, and how often swaps succeed."""
+    starts = TWO_MODES.domain.draw(jax.random.key(1), (NUM_CHAINS,))
+    acceptance, _, positions = walked(recipe.build(TWO_MODES), starts, jax.random.key(2), 1000, 200)
+    side = np.sign(np.asarray(positions).mean(axis=-1))
+    return {ACCEPTANCE: float(acceptance.mean()), CROSSINGS: 100 * float((side[1:] != side[:-1]).mean())}
+
+
 def bias(recipe):
     """Exactly where the law can be summed, else from many chains on four bits."""
     if not recipe.coupling.has_center:
         return {BIAS: total_variation(recipe.log_law(BITS).positions(), LAW)}
-    starts = BITS.domain.draw(jax.random.key(3), (8192,))
-    _, _, positions = walked(recipe.build(BITS), starts, jax.random.key(4), 200, 100)
+    _, _, positions = walked(recipe.build(BITS), starts_of_law(), jax.random.key(4), 400, 200)
     counts = np.bincount(np.asarray(BITS.domain.index(positions)).ravel(), minlength=16)
     return {BIAS: total_variation(counts / counts.sum(), LAW)}
+
+
+def starts_of_law(num_chains=8192):
+    """As many chains at every state as π says, so that slow chains do not look biased."""
+    index = np.searchsorted(np.cumsum(LAW), (np.arange(num_chains) + 0.5) / num_chains)
+    return BITS.domain.enumerate()[np.minimum(index, 15)]
 
 
 def bias_and_moves(recipe):
@@ -109,6 +125,11 @@ def coupled(make, measure, with_center_step=False):
     return panels
 
 
+def tempered(betas):
+    """A single temperature is `dmala` itself."""
+    return steppe.parallel_tempering(inverse_temperatures=betas) if len(betas) > 1 else steppe.dmala()
+
+
 def whole(*values):
     return np.asarray(values)
 
@@ -146,6 +167,24 @@ PANELS = {
         "block_size": (whole(2, 5, 10, 20, 40), lambda n: steppe.hamming_ball(int(n)), moves),
         "radius": (whole(1, 2, 3), lambda r: steppe.hamming_ball(10, int(r)), moves),
     },
+    "dlmc": {"step_size": (STEPS, steppe.dlmc, moves)},
+    "pas": {"max_flips": (whole(1, 2, 3, 5, 7, 9), lambda n: steppe.pas(int(n)), moves)},
+    "dmala_cyclical": {
+        "step_size": (STEPS, steppe.dmala_cyclical, moves),
+        "cycle_length": (whole(2, 4, 8, 12), lambda n: steppe.dmala_cyclical(0.4, int(n)), moves),
+        "smallest": (
+            np.geomspace(0.05, 1, 6),
+            lambda share: steppe.dmala_cyclical(0.4, smallest=share),
+            moves,
+        ),
+    },
+    "parallel_tempering": {
+        "inverse_temperatures": (
+            ["1", "1 .6", "1 .6 .36", "1 .36"],
+            lambda text: tempered([float(beta) for beta in text.split()]),
+            crossings,
+        ),
+    },
     "informed_permutation": {
         "moves": (["swap", "two_opt", "insert"], steppe.informed_permutation, moves_of_tours),
         "coupling_variance": (
@@ -159,11 +198,12 @@ PANELS = {
     },
 }
 WORDS = {
+    crossings: "acceptance and how often a chain at β = 1 changes sides, on 12 spins with two deep modes",
     moves_of_tours: "acceptance and mean length of tours of 16 random cities at β = 10, steps 301 to 600 "
     "from random tours; the law is the same for all, so shorter means closer to it",
     moves: "acceptance and changed sites per step on a ring of 64 bits",
     bias_and_moves: "distance to π in total variation on the paper's four bits (exact, or from 8192 chains "
-    "where there is a center), and changed sites per step on a ring of 64 bits",
+    "begun in π where there is a center), and changed sites per step on a ring of 64 bits",
     flatness: "mass of the two flat modes and E[U] under the exact law on the paper's four bits",
     center_law: "mass of the two flat modes and E[U] under the exact law of a lattice center on the paper's "
     "four bits",

@@ -57,6 +57,14 @@ def test_commands_are_found():
     assert sum(len(commands(path)) for path in PAGES) > 10
 
 
+def test_import_arrows_of_the_architecture_are_the_tested_ones():
+    from unit.test_import_graph import LAYERS
+
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8").split("## Import arrows")[1]
+    arrows = re.search(r"```text\n(.*?)```", text, re.DOTALL)[1]
+    assert re.split(r"\s*→\s*", arrows.strip()) == [layer for layer in LAYERS if not layer.startswith("__")]
+
+
 def generator():
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     module = importlib.util.module_from_spec(spec)

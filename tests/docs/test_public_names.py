@@ -16,6 +16,7 @@ MODULES = [
     "steppe.theory.paper",
     "steppe.training",
     "steppe.routes",
+    "steppe.interop",
 ]
 
 

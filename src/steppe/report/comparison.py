@@ -29,7 +29,7 @@ def as_text(results: "Results") -> str:
     """Return the summary as plain text."""
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=WIDTH, color_system=None)
+    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, force_jupyter=False)
     console.print(summary(results))
     text: Any = console.file
     return text.getvalue()

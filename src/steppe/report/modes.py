@@ -38,7 +38,7 @@ def as_text(found: "FlatModes") -> str:
     """Return the table as plain text."""
     from rich.console import Console
 
-    console = Console(file=io.StringIO(), width=WIDTH, color_system=None)
+    console = Console(file=io.StringIO(), width=WIDTH, color_system=None, force_jupyter=False)
     console.print(modes_table(found))
     text: Any = console.file
     return text.getvalue()

@@ -82,7 +82,9 @@ class Summary:
     def __str__(self) -> str:
         from rich.console import Console
 
-        console = Console(file=io.StringIO(), width=WIDTH, color_system=None, legacy_windows=False)
+        console = Console(
+            file=io.StringIO(), width=WIDTH, color_system=None, force_jupyter=False, legacy_windows=False
+        )
         with console.capture() as captured:
             console.print(self)
         return "\n".join(line.rstrip() for line in captured.get().splitlines())

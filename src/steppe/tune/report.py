@@ -118,7 +118,7 @@ class Tuned:
     def __str__(self) -> str:
         from rich.console import Console
 
-        console = Console(file=io.StringIO(), width=WIDTH, color_system=None)
+        console = Console(file=io.StringIO(), width=WIDTH, color_system=None, force_jupyter=False)
         console.print(self.table())
         text: Any = console.file
         return text.getvalue()

@@ -1,0 +1,25 @@
+"""The examples run as they are and end in a picture."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from docs.pages import ROOT
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+MOST_LINES = 80
+
+
+def test_there_are_six_short_ones():
+    assert len(EXAMPLES) == 6
+    assert all(len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES for path in EXAMPLES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_ends_in_a_picture(path, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "XLA_FLAGS": ""}
+    subprocess.run([sys.executable, str(path)], cwd=tmp_path, env=environment, check=True, timeout=500)
+    assert (tmp_path / "out" / "examples" / f"{path.stem}.png").stat().st_size > 5_000

@@ -6,6 +6,7 @@ Law, parameters and cost of a recipe come from its docstring, the rest from `doc
 """
 
 import inspect
+import json
 import re
 import tomllib
 from collections.abc import Callable
@@ -16,7 +17,8 @@ import steppe
 from steppe.samplers import ALL_RECIPES
 
 HERE = Path(__file__).parent
-NOTICE = "% Written by `python docs/generate.py`; edit docs/recipes.toml or the docstring instead.\n\n"
+NOTICE = "<!-- Written by `python docs/generate.py`; edit docs/recipes.toml or the docstring. -->\n\n"
+RECORDED = ("bernoulli", "theory")
 ORDERS = ("informed_permutation", "uniform_permutation")
 BEGINNING = re.compile(r"Cost(?: per \w+)?:")
 
@@ -31,7 +33,12 @@ def pages() -> dict[Path, str]:
     words = tomllib.loads((HERE / "recipes.toml").read_text(encoding="utf-8"))
     made = {HERE / "recipes" / f"{name}.md": recipe_page(name, words[name]) for name in recipes()}
     made |= {HERE / "recipes" / "index.md": recipe_index(words), HERE / "cli.md": command_line()}
-    return made | {HERE / "choose.md": with_table((HERE / "choose.md").read_text(encoding="utf-8"), words)}
+    choose, claims = HERE / "choose.md", HERE / "explain" / "claims.md"
+    made[choose] = replaced(choose.read_text(encoding="utf-8"), "table", choose_table(words))
+    made[claims] = claims.read_text(encoding="utf-8")
+    for name in RECORDED:
+        made[claims] = replaced(made[claims], name, verdicts(name))
+    return made
 
 
 def recipe_page(name: str, words: dict[str, str]) -> str:
@@ -72,8 +79,26 @@ def recipe_index(words: dict[str, dict[str, str]]) -> str:
     )
 
 
-def with_table(page: str, words: dict[str, dict[str, str]]) -> str:
-    """The page Choose with its table; what a step costs and samples is as in the README."""
+def replaced(page: str, name: str, content: str) -> str:
+    """The page with other content between the comments `name begins` and `name ends`."""
+    begins, ends = f"<!-- {name} begins -->\n", f"<!-- {name} ends -->"
+    before, rest = page.split(begins)
+    return f"{before}{begins}\n{content}\n\n{ends}{rest.split(ends)[1]}"
+
+
+def verdicts(name: str) -> str:
+    """What an experiment found, from its recorded results."""
+    recorded = json.loads((HERE / "results" / f"reproduce_{name}.json").read_text(encoding="utf-8"))
+    rows = [(one["claim"], one["outcome"], one["sentence"]) for one in recorded["verdicts"]]
+    cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
+    ending = f"Recorded by `{recorded['provenance']['command']}`."
+    return "\n".join(
+        ["| claim | verdict | what came out |", "|---|---|---|", *(f"| {row} |" for row in cells), "", ending]
+    )
+
+
+def choose_table(words: dict[str, dict[str, str]]) -> str:
+    """Recipes side by side; what a step costs and samples is as in the README."""
     readme = (HERE.parent / "README.md").read_text(encoding="utf-8")
     told = dict(re.findall(r"^\| `(\w+)` \| .*? \| (.*?) \|$", readme, re.MULTILINE))
     rows = ["| recipe | good for | evaluations per step | what the position samples | fails by |"]
@@ -82,8 +107,7 @@ def with_table(page: str, words: dict[str, dict[str, str]]) -> str:
         word = words[name]
         cost_and_law = told.get(name) or f"{word['cost']} | {word['law']}"
         rows.append(f"| [`{name}`](recipes/{name}.md) | {word['use']} | {cost_and_law} | {word['fails']} |")
-    table = "\n".join(rows)
-    return re.sub(r"(% table begins\n).*?(% table ends)", rf"\1\n{table}\n\n\2", page, flags=re.DOTALL)
+    return "\n".join(rows)
 
 
 def shown_signature(name: str) -> str:
@@ -91,7 +115,7 @@ def shown_signature(name: str) -> str:
     given = inspect.signature(recipes()[name]).parameters.values()
     arguments = [f"{one.name}={one.default!r}".replace("'", '"') for one in given]
     brief = ", ".join(arguments)
-    return f"({brief})" if len(brief) < 60 else "(\n    " + ",\n    ".join(arguments) + ",\n)"
+    return f"({brief})" if len(name + brief) < 60 else "(\n    " + ",\n    ".join(arguments) + ",\n)"
 
 
 def summary(name: str) -> str:
@@ -150,7 +174,7 @@ def command_line() -> str:
     text = re.sub(r"## Table of Contents\n.*?(?=\*\*Commands)", "", text, flags=re.DOTALL)
     text = text.replace("# steppe\n", "# Command line\n", 1).strip()
     codes = re.sub(r"^.*?(?=Exit codes:)", "", cli.__doc__ or "", flags=re.DOTALL).strip()
-    notice = "% Written by `python docs/generate.py` from the command line itself."
+    notice = "<!-- Written by `python docs/generate.py` from the command line itself. -->"
     return f"{notice}\n\n{text}\n\n## Exit codes\n\n{codes}\n"
 
 

@@ -180,8 +180,8 @@ PANELS = {
     },
     "parallel_tempering": {
         "inverse_temperatures": (
-            ["1", "1 .6", "1 .6 .36", "1 .36"],
-            lambda text: tempered([float(beta) for beta in text.split()]),
+            ["1", "1, .6", "1, .6, .36", "1, .36"],
+            lambda text: tempered([float(beta) for beta in text.split(", ")]),
             crossings,
         ),
     },

@@ -19,6 +19,10 @@ QUICK = {
     "docs/explain/flat-modes.md",
     "docs/explain/edlp.md",
     "docs/explain/determinism.md",
+    "docs/explain/exact-tests.md",
+    "docs/explain/claims.md",
+    "docs/howto/adding-a-sampler.md",
+    "docs/howto/long-runs.md",
 }
 # Run by a test of its own, section by section, where the packages are installed.
 ELSEWHERE = {"docs/bridges.md"}

@@ -68,7 +68,11 @@ class LinearUnits:
     def inputs(self, position: Array) -> Array:
         """`Wx + c` of one position or a stack of them."""
         # Accelerators may round products to a few bits by default; a Metropolis ratio needs them all.
-        # One matrix serves both products, so that it can stay in the cache.
+        # One matrix serves both products, so that it can stay in the cache. XLA would copy its transpose for
+        # a single position, so that one is multiplied from the other side.
+        if position.size == self.domain.num_sites:
+            product = jnp.matmul(self.weights, position.reshape(-1), precision="highest")
+            return product.reshape(*position.shape[:-1], -1) + self.bias
         return jnp.matmul(position, self.weights.T, precision="highest") + self.bias
 
     def log_density(self, position: Array) -> Array:

@@ -135,4 +135,6 @@ def network_floor(cell: str, x, num_networks: int, num_steps: int, rows: int = 2
 def tour_cases(num_cities: int, num_steps: int) -> list[Case]:
     places = np.random.default_rng(num_cities).uniform(size=(num_cities, 2))
     recipe = steppe.informed_permutation()
-    return [case(f"tsp {num_cities} ×4", "informed_permutation", recipe, tsp(places), 4, num_steps)]
+    return [
+        case(f"tsp {num_cities} ×4", "informed_permutation", recipe, tsp(coordinates=places), 4, num_steps)
+    ]

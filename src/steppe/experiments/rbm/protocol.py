@@ -59,7 +59,7 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    ("sound", "quick"): Size(64, 2000, Length(24, 500, 25, 10), 5, (15, 5), 200, 500, 1000, None),
+    ("sound", "quick"): Size(64, 2000, Length(24, 500, 25, 10), 3, (10, 5), 200, 500, 1000, None),
     ("published", "quick"): Size(64, 600, Length(40, 500, 25, 8), 1, (15, 5), 200, 500, 1000, None),
     ("sound", "full"): Size(500, None, Length(20, 2000, 1000, 50), 5, (25, 10), 500, 10_000, 10_000, None),
     ("published", "full"): Size(

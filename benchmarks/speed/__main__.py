@@ -1,7 +1,7 @@
 """Speed of every sampler beside the floor of the machine and a textbook implementation.
 
-    make bench         # every cell, about twenty minutes
-    make bench-quick   # the main cells, under three minutes
+    make bench         # every cell; with torch its networks take most of the time
+    make bench-quick   # the main cells, about a minute
 
 One process, one pinned core, one thread per engine; CPU time per step, medians over interleaved repeats.
 """

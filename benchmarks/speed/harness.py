@@ -33,7 +33,7 @@ class Case(NamedTuple):
     num_steps
         What its time is divided by.
     evaluations
-        Model values with gradient per step, where that means something.
+        Model evaluations per step and chain; `None` for floors and textbooks.
     """
 
     cell: str

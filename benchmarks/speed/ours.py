@@ -50,7 +50,7 @@ def case(cell: str, name: str, recipe: Recipe, target, num_chains: int, num_step
     starts = target.domain.draw(KEY, (num_chains,))
     states = jax.jit(jax.vmap(sampler.init))(starts, jax.random.split(KEY, num_chains))
     run = lambda: jax.block_until_ready(scan(sampler, states, KEY, num_steps))  # noqa: E731
-    return Case(cell, name, run, num_steps)
+    return Case(cell, name, run, num_steps, sampler.evaluations_per_step)
 
 
 def random_rbm():
@@ -114,7 +114,7 @@ def network_cases(cell: str, num_rows: int, num_columns: int, names, num_steps: 
 
 
 def network_floor(cell: str, x, num_networks: int, num_steps: int, rows: int = 256) -> Case:
-    """The three products of value and gradient and the tanh, in blocks of rows that fit the cache."""
+    """The two products of value and gradient and the tanh, in blocks of rows that fit the cache."""
     blocks = jnp.asarray(x[: len(x) // rows * rows].reshape(-1, rows, x.shape[1]))
 
     @jax.jit

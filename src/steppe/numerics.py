@@ -1,7 +1,7 @@
 """Elementary functions written for speed where JAX's own are slower for the same result.
 
-On a CPU a logarithm costs as much as all other arithmetic of a site. In float32 two of them are replaced here
-by polynomials, accurate to the last bit or two (`tests/unit/test_numerics.py`); float64 uses JAX's own.
+Logarithms are a large part of a step on a CPU. In float32 two of them are replaced here by polynomials,
+ accurate to the last bit or two (`tests/unit/test_numerics.py`); float64 uses JAX's own.
 """
 
 import math

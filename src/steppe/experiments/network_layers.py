@@ -23,6 +23,16 @@ NUM_DIGITS = 10
 def _modules() -> tuple[Any, Any]:
     eqx: Any = needed("equinox", "networks", "The evaluation networks")
 
+    def stacks(
+        key: Array, convolutions: tuple[Any, ...], layers: tuple[Any, ...], padding: int
+    ) -> tuple[list[Any], list[Any]]:
+        """Convolutions, then linear layers, each with a key of its own in this order."""
+        keys = iter(jax.random.split(key, len(convolutions) + len(layers)))
+        return (
+            [eqx.nn.Conv2d(*size, padding=padding, key=next(keys)) for size in convolutions],
+            [eqx.nn.Linear(*size, key=next(keys)) for size in layers],
+        )
+
     class ConvolutionalAutoEncoder(eqx.Module):
         """Two convolutions, a code of 128 numbers, and two linear layers back; 3 284 304 parameters at 28."""
 
@@ -31,14 +41,9 @@ def _modules() -> tuple[Any, Any]:
         side: int = eqx.field(static=True)
 
         def __init__(self, key: Array, side: int) -> None:
-            keys = jax.random.split(key, 5)
-            self.convolutions = [
-                eqx.nn.Conv2d(1, 32, 3, padding=1, key=keys[0]),
-                eqx.nn.Conv2d(32, 64, 3, padding=1, key=keys[1]),
-            ]
             wide = 64 * (side // 4) ** 2
             sizes = ((wide, 128), (128, wide), (wide, side**2))
-            self.layers = [eqx.nn.Linear(*size, key=key) for size, key in zip(sizes, keys[2:], strict=True)]
+            self.convolutions, self.layers = stacks(key, ((1, 32, 3), (32, 64, 3)), sizes, padding=1)
             self.side = side
 
         def __call__(self, row: Array) -> Array:
@@ -56,17 +61,13 @@ def _modules() -> tuple[Any, Any]:
         side: int = eqx.field(static=True)
 
         def __init__(self, key: Array, side: int) -> None:
-            keys = jax.random.split(key, 5)
             # Windows of 5 × 5 leave nothing of a small image; there 3 × 3 with a border keeps its size.
             window, border = (5, 0) if side >= SIDE else (3, 1)
-            self.convolutions = [
-                eqx.nn.Conv2d(1, 6, window, padding=border, key=keys[0]),
-                eqx.nn.Conv2d(6, 16, window, padding=border, key=keys[1]),
-            ]
             shrunk = window - 1 - 2 * border
             last = ((side - shrunk) // 2 - shrunk) // 2
             sizes = ((16 * last**2, 120), (120, 84), (84, NUM_DIGITS))
-            self.layers = [eqx.nn.Linear(*size, key=key) for size, key in zip(sizes, keys[2:], strict=True)]
+            windows = ((1, 6, window), (6, 16, window))
+            self.convolutions, self.layers = stacks(key, windows, sizes, padding=border)
             self.side = side
 
         def __call__(self, row: Array) -> Array:

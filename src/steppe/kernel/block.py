@@ -48,6 +48,22 @@ class ProposeAndDecide:
         return decide(keys.accept, landscape.domain, log_ratio, state, proposed)
 
 
+class AroundBlock:
+    """What everything that applies another block takes over from it."""
+
+    block: Any
+
+    @property
+    def moves(self) -> tuple[str, ...]:
+        """Fields of the state that the block changes."""
+        return self.block.moves
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the block leaves the joint law invariant."""
+        return self.block.is_exact
+
+
 @piece
 class Draw:
     """Draw from a proposal that is exact for its variables; nothing is left to decide."""

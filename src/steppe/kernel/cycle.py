@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.kernel.block import ProposeAndDecide
+from steppe.kernel.block import AroundBlock, ProposeAndDecide
 from steppe.kernel.landscape import Landscape
 from steppe.kernel.noise import Keys
 from steppe.kernel.numbers import with_numbers
@@ -16,7 +16,7 @@ from steppe.pytree import piece, static
 
 
 @piece
-class Cycle:
+class Cycle(AroundBlock):
     """Apply a block once for every step size of a cycle, each with its own decision.
 
     Every application leaves the law invariant, whatever its step size, so the cycle does; it is not
@@ -37,16 +37,6 @@ class Cycle:
     smallest: float = static()
 
     needs_gradient = True
-
-    @property
-    def moves(self) -> tuple[str, ...]:
-        """Fields of the state that the block changes."""
-        return self.block.moves
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the block leaves the joint law invariant."""
-        return self.block.is_exact
 
     @property
     def proposal(self) -> object:

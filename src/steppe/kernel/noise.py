@@ -1,4 +1,4 @@
-"""Random numbers fine enough to enter a Metropolis ratio, and cheap enough not to be noticed.
+"""Random numbers fine enough to enter a Metropolis ratio.
 
 The stock float32 uniforms of JAX are multiples of 2⁻²³, so an event of probability 10⁻⁹ decided by
 `u < p` happens every 2²³ trials: the sampled law differs from the `q` in the acceptance ratio, and

@@ -8,7 +8,7 @@ from jax import Array
 
 from steppe.domain import Domain
 from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import ProposeAndDecide
+from steppe.kernel.block import AroundBlock, ProposeAndDecide
 from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.landscape import Landscape
 from steppe.kernel.noise import Keys
@@ -20,7 +20,7 @@ from steppe.pytree import piece
 
 
 @piece
-class Replicas:
+class Replicas(AroundBlock):
     """Move every copy by the same block given the center, each with its own decision.
 
     Given the center the copies are independent, so one mapped call serves all of them, and a target with a
@@ -30,16 +30,6 @@ class Replicas:
     block: ProposeAndDecide
 
     needs_gradient = True
-
-    @property
-    def moves(self) -> tuple[str, ...]:
-        """Fields of the state that the block changes."""
-        return self.block.moves
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the block leaves the joint law invariant."""
-        return self.block.is_exact
 
     def evaluations(self, landscape: Landscape) -> float:
         """Evaluations of one step: those of every copy."""

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from steppe.kernel import noise
+from steppe.kernel.block import AroundBlock
 from steppe.kernel.landscape import Landscape
 from steppe.kernel.noise import Keys
 from steppe.kernel.state import Info, State
@@ -35,7 +36,7 @@ class Hidden(NamedTuple):
 
 
 @piece
-class Tempered:
+class Tempered(AroundBlock):
     """Move every chain by the same block at its own temperature, then swap neighbours.
 
     Attributes
@@ -48,16 +49,6 @@ class Tempered:
 
     block: Any
     inverse_temperatures: tuple[float, ...] = static()
-
-    @property
-    def moves(self) -> tuple[str, ...]:
-        """Fields of the state that the block changes."""
-        return self.block.moves
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether the block leaves the joint law invariant."""
-        return self.block.is_exact
 
     @property
     def needs_gradient(self) -> bool:

@@ -1,9 +1,9 @@
 """JAX's default random bits, computed without a loop.
 
-On a CPU, JAX compiles the twenty rounds of Threefry as a loop around small kernels, which costs several times
-the arithmetic. Here the rounds are written out, so that they fuse with whatever uses the words. Keys are the
-same two words and give the same `split`, `fold_in` and `bits`; `tests/unit/test_threefry.py` compares them.
-Keys of other types are left to JAX.
+On a CPU, JAX compiles the twenty rounds of Threefry as a loop around small kernels, which takes twice as
+long. Here the rounds are written out, so that they fuse with whatever uses the words. Keys are the same two
+words and give the same `split`, `fold_in` and `bits`; `tests/unit/test_threefry.py` compares them. Keys of
+other types are left to JAX.
 """
 
 from functools import partial

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.diagnostics.flatness.basins import ROUNDINGS
-from steppe.diagnostics.neighbours import after, gains, makes_tables
+from steppe.diagnostics.flatness.basins import resolved
+from steppe.diagnostics.neighbours import after, gains
 from steppe.diagnostics.states import map_states
 from steppe.kernel import noise
 from steppe.modes.climbing import Found, change_cost, gap_cost
@@ -54,17 +54,13 @@ def wandered(target: Target, found: Found, key: Array, budget: int) -> Found:
 
 
 def _wander(target: Target, position: Array, key: Array, num_steps: Array) -> tuple[Array, Array]:
-    has_own_table = makes_tables(target)
-
     def step(index: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         state, flattest, least = carry
         table, is_change = gains(target, state)
         sizes = jnp.where(is_change, jnp.abs(table), 0)
-        height = jnp.max(sizes) if has_own_table else jnp.abs(target.log_density(state))
-        resolution = 2 * ROUNDINGS * jnp.finfo(table.dtype).eps * jnp.maximum(height, 1)
         roughness = jnp.sum(sizes) / jnp.maximum(jnp.sum(is_change), 1)
         flattest = jnp.where(roughness < least, state, flattest)
-        is_level = is_change & (sizes <= resolution)
+        is_level = is_change & (sizes <= 2 * resolved(target, state, table))
         chosen = noise.categorical(jax.random.fold_in(key, index), jnp.where(is_level, 0.0, -jnp.inf))
         moved = after(target, state, chosen)
         return jnp.where(jnp.any(is_level), moved, state), flattest, jnp.minimum(least, roughness)

@@ -216,13 +216,18 @@ def occupancy(
     return Occupancy(share, share_error(share, size), mean, expected)
 
 
+def resolved(target: Target, state: Array, table: Array) -> Array:
+    """Differences in a table of gains that are rounding, of the values if the target makes none."""
+    sizes = jnp.abs(table) if makes_tables(target) else jnp.abs(target.log_density(state))
+    largest = jnp.max(jnp.where(jnp.isfinite(sizes), sizes, 0))
+    return ROUNDINGS * jnp.finfo(table.dtype).eps * jnp.maximum(largest, 1)
+
+
 def _climb(target: Target, position: Array, max_steps: Array) -> dict[str, Array]:
     def best_change(state: Array) -> tuple[Array, Array]:
         table, is_change = gains(target, state)
         table = jnp.where(is_change, table, -jnp.inf)
-        sizes = jnp.abs(table) if has_own_table else jnp.abs(target.log_density(state))
-        largest = jnp.max(jnp.where(jnp.isfinite(sizes), sizes, 0))
-        resolution = ROUNDINGS * jnp.finfo(table.dtype).eps * jnp.maximum(largest, 1)
+        resolution = resolved(target, state, table)
         gain = jnp.max(table)
         return gain > 2 * resolution, jnp.argmax(table >= gain - resolution)
 
@@ -235,7 +240,6 @@ def _climb(target: Target, position: Array, max_steps: Array) -> dict[str, Array
         state = after(target, state, change)
         return (state, num_steps + 1, *best_change(state))
 
-    has_own_table = makes_tables(target)
     start = (position, jnp.asarray(0), *best_change(position))
     mode, num_steps, improves, _ = jax.lax.while_loop(is_climbing, step, start)
     return {

@@ -5,13 +5,14 @@
 
 - loop: chunks of the engine against one bare `lax.scan` of the same vectorised steps, with the same keys and
   the same figures kept, blocks one after another;
-- commits: share of a run to disk spent in commits, at the usual ten seconds between them;
+- commits: share of a run to disk spent in commits, which come every ten seconds or 64 MB;
 - progress: share of a run spent in drawing the bar.
 
 Every ratio is the median of paired repetitions, shown with their spread.
 """
 
 import argparse
+import contextlib
 import io
 import json
 import tempfile
@@ -38,6 +39,7 @@ from steppe.targets import paper_bernoulli, rbm
 
 KEY = jax.random.key(0)
 REPETITIONS = 7
+DISK_SECONDS = 32.0
 
 
 def small() -> tuple[steppe.Target, int, int, int]:
@@ -103,23 +105,51 @@ def loop_ratio(target: steppe.Target, num_chains: int, block: int, num_rows: int
     return ratios
 
 
-def commit_share(target: steppe.Target, num_chains: int, block: int) -> float:
-    """Share of the time between two usual commits that the second takes."""
+class TimedDirectory(RunDirectory):
+    """A run directory that adds up what its commits take, after the first."""
+
+    wall = 0.0
+    processor = 0.0
+    num_commits = 0
+
+    def commit(self, *arguments: Any) -> None:
+        """Commit, and take the time."""
+        wall, processor = time.perf_counter(), time.process_time()
+        super().commit(*arguments)
+        self.wall += time.perf_counter() - wall
+        self.processor += time.process_time() - processor
+        self.num_commits += 1
+
+
+def commit_share(target: steppe.Target, num_chains: int, block: int) -> dict[str, float]:
+    """Share of the time of a run to disk that its commits take, by the clock and of the processor."""
     engine = make_engine(target, num_chains, block, None)
+    next(engine.chunks(10**8))  # compile
     with tempfile.TemporaryDirectory() as folder:
-        directory = RunDirectory(Path(folder) / "run")
+        directory = TimedDirectory(Path(folder) / "run")
         directory.create({"num_warmup": 0})
-        shares = []
-        chunks = engine.chunks(10**8)
-        for _ in range(3):
-            begun, pending = time.perf_counter(), []
-            while time.perf_counter() - begun < driver.COMMIT_SECONDS:
-                pending.append(next(chunks))
-            sampled = time.perf_counter()
-            driver._commit(engine, pending, directory)
-            shares.append((time.perf_counter() - sampled) / (time.perf_counter() - begun))
+        begun, worked = time.perf_counter(), time.process_time()
+        rows = engine.next_row
+        with contextlib.suppress(TimeUp):
+            driver.stream(engine, 10**8, partial(stop_after, begun + DISK_SECONDS), directory)
+        wall, worked = time.perf_counter() - begun, time.process_time() - worked
         directory.release()
-    return max(shares)
+    return {
+        "of wall time": directory.wall / wall,
+        "of processor time": directory.processor / worked,
+        "commits": directory.num_commits,
+        "rows per second": (engine.next_row - rows) / wall,
+    }
+
+
+class TimeUp(Exception):  # noqa: N818
+    """Enough was seen."""
+
+
+def stop_after(moment: float, chunk: Any) -> None:
+    """End the run at a moment."""
+    if time.perf_counter() > moment:
+        raise TimeUp
 
 
 def progress_share(target: steppe.Target, num_chains: int, block: int) -> float:

@@ -213,7 +213,7 @@ def test_a_manifest_cannot_name_a_file_outside_the_run(tmp_path, committed):
         manifest["segments"][0]["file"] = "../../secret.npz"
         write_json(manifest_path, manifest)
     assert any("secret" in problem for problem in RunDirectory(path).problems())
-    with pytest.raises(steppe.errors.SteppeError):
+    with pytest.raises(steppe.errors.DamagedRunError, match=r"no commit that verifies: .*secret"):
         steppe.open(path)
 
 

@@ -91,14 +91,14 @@ if sys.argv[3] != "0":
                                shutdown_timeout_seconds=5)
 sys.path.insert(0, sys.argv[1])
 from small_runs import small_run, steppe
-from steppe.run import driver, engine
+from steppe.run import driver, engine, store
 from steppe.run.adapt import Adapt
 options = dict(option.split("=") for option in sys.argv[5:])
 engine.FIRST_CHUNK_ROWS = engine.MAX_CAPACITY = int(options.get("chunk", 64))
 driver.COMMIT_SECONDS = float(options.get("commit", 10))
 if "slow" in options:  # time to be killed in
-    commit = driver._commit
-    driver._commit = lambda *arguments: (time.sleep(0.1), commit(*arguments))
+    commit = store.RunDirectory.commit
+    store.RunDirectory.commit = lambda *arguments: (time.sleep(0.1), commit(*arguments))
 small_run(
     out=sys.argv[2], resume=True, num_chains=10, adapt=Adapt(pooled="pooled" in options),
     devices=int(options["devices"]) if "devices" in options else None,

@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from steppe.errors import PeerError
-from steppe.run.engine import Chunk, Engine
+from steppe.run.engine import Engine
 from steppe.run.loop import Rows
 from steppe.run.progress import Reporter
 from steppe.run.store import RunDirectory
 from steppe.trace import join
 
 COMMIT_SECONDS = 10.0
+# A fast run on a small target fills this sooner; what waits for a commit stays small.
+COMMIT_BYTES = 64 * 2**20
 
 
 def collect(engine: Engine, num_rows: int, report: Reporter) -> dict[str, np.ndarray]:
@@ -33,28 +35,24 @@ def stream(engine: Engine, num_rows: int, report: Reporter, directory: RunDirect
 
     The first interrupt (Ctrl-C or a termination request) commits what is done and ends the run.
     """
-    pending: list[Chunk] = []
-    last_commit = time.monotonic()
+    pending: list[dict[str, np.ndarray]] = []
+    num_bytes, seconds, last_commit = 0, 0.0, time.monotonic()
     with interrupt_flag() as interrupted:
         for chunk in engine.chunks(num_rows):
-            pending.append(chunk)
+            pending.append(row_arrays(chunk.rows, engine.plan.keep))
+            num_bytes += sum(array.nbytes for array in pending[-1].values())
+            seconds += chunk.seconds
             report(chunk)
-            is_due = time.monotonic() - last_commit > COMMIT_SECONDS
+            is_due = time.monotonic() - last_commit > COMMIT_SECONDS or num_bytes > COMMIT_BYTES
             # Processes commit the same rows: one that is interrupted, or finds it time, speaks for all.
             stops, commits = np.any(engine.devices.gather([interrupted(), is_due]), axis=0)
             if commits or stops or engine.next_row >= num_rows:
-                _commit(engine, pending, directory)
-                pending, last_commit = [], time.monotonic()
+                directory.commit(join(pending), engine.saved(), engine.next_row, seconds)
+                pending, num_bytes, seconds, last_commit = [], 0, 0.0, time.monotonic()
             if stops and not interrupted():
                 raise PeerError("Another process of the run was interrupted. Everything is committed.")
             if stops:
                 break
-
-
-def _commit(engine: Engine, pending: list[Chunk], directory: RunDirectory) -> None:
-    rows = join(row_arrays(chunk.rows, engine.plan.keep) for chunk in pending)
-    seconds = sum(chunk.seconds for chunk in pending)
-    directory.commit(rows, engine.saved(), engine.next_row, seconds)
 
 
 def row_arrays(rows: Rows, keep: str) -> dict[str, np.ndarray]:

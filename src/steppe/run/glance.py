@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from steppe.errors import DamagedRunError, RunError
-from steppe.run.files import read_arrays, read_json
+from steppe.run.files import read_json
 from steppe.run.parts import part_directories, whole_config
+from steppe.run.segments import read_rows
 from steppe.run.store import RunDirectory
 from steppe.trace import join
 
@@ -112,7 +113,7 @@ def _window(path: Path, segments: Sequence[dict[str, Any]]) -> tuple[dict[str, n
             break
         chosen.insert(0, record)
     # A name from a file: only its last part counts, so that it cannot lead out of the directory.
-    arrays = [read_arrays(path / "segments" / Path(record["file"]).name, record) for record in chosen]
+    arrays = [read_rows(path / "segments" / Path(record["file"]).name, record) for record in chosen]
     return (join(arrays), chosen[0]["first_row"]) if arrays else ({}, 0)
 
 

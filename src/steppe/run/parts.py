@@ -105,6 +105,5 @@ def _found(parts: Sequence[str | Path] | str | Path) -> list[RunDirectory]:
 
 
 def _rows(part: RunDirectory) -> dict[str, np.ndarray]:
-    if part.manifest() is None:
-        raise RunError(f"{part.path} holds no committed draws yet. Resume the run, or wait for it.")
+    part.newest()  # says what is wrong when there is none
     return join(part.segments())

@@ -1,6 +1,8 @@
 """A progress bar on standard error, for people; silent when nobody watches."""
 
+import math
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -8,7 +10,7 @@ from typing import Protocol
 from steppe.run.engine import Chunk
 from steppe.run.plan import Plan
 
-# Per second: as often as chunks end.
+# Per second. Chunks of a small target end more often, and drawing each would cost more than a percent.
 REFRESHES = 2
 
 
@@ -49,7 +51,13 @@ def progress_bar(plan: Plan, first_row: int, shown: bool | None) -> Iterator[Rep
     with Progress(*columns, console=console, transient=True, refresh_per_second=REFRESHES) as bar:
         task = bar.add_task("warm-up", total=plan.num_rows, completed=first_row, figures="")
 
+        last_shown = -math.inf
+
         def report(chunk: Chunk) -> None:
+            nonlocal last_shown
+            if time.monotonic() - last_shown < 1 / REFRESHES:
+                return
+            last_shown = time.monotonic()
             done = chunk.first_row + chunk.num_rows
             phase = "warm-up" if done <= plan.num_warmup_rows else "draws"
             bar.update(task, completed=done, description=phase, figures=_figures(plan, chunk))

@@ -77,9 +77,7 @@ class Run:
         cls, directory: RunDirectory, *, engine: Engine | None = None, recipe: Recipe | None = None
     ) -> "Run":
         """Read a run directory up to its newest sound commit."""
-        config, manifest = directory.config(), directory.manifest()
-        if manifest is None:
-            raise RunError(f"{directory.path} holds no committed draws yet. Resume the run, or wait for it.")
+        config, manifest = directory.config(), directory.newest()
         warmup_rows = -(-config["num_warmup"] // config["thinning"])
         domain = domain_from(config)
         return cls(

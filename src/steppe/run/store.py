@@ -20,7 +20,7 @@ from typing import IO, Any
 import jax
 import numpy as np
 
-from steppe.errors import DamagedRunError, RunMismatchError, StorageError
+from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
 from steppe.run.files import (
     TEMPORARY,
     checked_bytes,
@@ -30,6 +30,7 @@ from steppe.run.files import (
     write_arrays,
     write_json,
 )
+from steppe.run.segments import read_rows, write_rows
 
 FORMAT = 1
 KEPT_MANIFESTS = 2
@@ -117,11 +118,23 @@ class RunDirectory:
             )
         self._take(found)
 
+    def newest(self) -> dict[str, Any]:
+        """Return the newest sound manifest, of a run that has one."""
+        manifest = self.manifest()
+        if manifest is not None:
+            return manifest
+        if self._manifest_paths():
+            raise DamagedRunError(
+                f"{self.path} has no commit that verifies: {self.problems()[0]} `steppe verify` names "
+                "everything that is damaged; restore the files from a copy."
+            )
+        raise RunError(f"{self.path} holds no committed draws yet. Resume the run, or wait for it.")
+
     def segments(self) -> Iterator[dict[str, np.ndarray]]:
         """Yield the rows of every commit, in order."""
         manifest = self.manifest()
         for record in manifest["segments"] if manifest else ():
-            yield read_arrays(self.path / "segments" / record["file"], record)
+            yield read_rows(self.path / "segments" / record["file"], record)
 
     def chains(self) -> dict[str, np.ndarray]:
         """Return the chains after the last commit."""
@@ -133,11 +146,10 @@ class RunDirectory:
     def problems(self) -> list[str]:
         """Read every byte and name everything that is damaged, missing or left over."""
         found: list[str] = []
-        for check in (self.config, self._check_newest):
-            try:
-                check()
-            except StorageError as error:
-                found.append(str(error))
+        try:
+            self.config()
+        except StorageError as error:
+            found.append(str(error))
         for manifest_path in self._manifest_paths():
             try:
                 manifest = read_json(manifest_path)
@@ -145,6 +157,8 @@ class RunDirectory:
                 found.append(str(error))
                 continue
             found.extend(self._damage(manifest))
+        if self.exists and self._manifest_paths() and self.manifest() is None:
+            found.append(f"{self.path} has no manifest that verifies.")
         found.extend(self._missing_manifests())
         unfinished = self._outside_quarantine(f"*{TEMPORARY}")
         found.extend(f"{path.relative_to(self.path)} is an unfinished write." for path in unfinished)
@@ -160,16 +174,13 @@ class RunDirectory:
         index = previous["index"] + 1 if previous else 1
         name = f"{index:06d}.npz"
         first_row = previous["next_row"] if previous else 0
-        segment = write_arrays(self.path / "segments" / name, rows)
+        segment = write_rows(self.path / "segments" / name, rows, first_row, next_row - first_row)
         manifest = {
             "format": FORMAT,
             "index": index,
             "next_row": next_row,
             "seconds": seconds + (previous["seconds"] if previous else 0.0),
-            "segments": [
-                *(previous["segments"] if previous else ()),
-                {**segment, "first_row": first_row, "num_rows": next_row - first_row},
-            ],
+            "segments": [*(previous["segments"] if previous else ()), segment],
             "chains": write_arrays(self.path / "chains" / name, chains),
             "config": checked_digest(self.path / "run.json"),
             "previous": checked_digest(self._manifest_path(index - 1)) if previous else None,
@@ -221,10 +232,6 @@ class RunDirectory:
 
     def _manifest_path(self, index: int) -> Path:
         return self.path / f"manifest-{index:06d}.json"
-
-    def _check_newest(self) -> None:
-        if self.exists and self._manifest_paths() and self.manifest() is None:
-            raise DamagedRunError(f"{self.path} has no manifest that verifies.")
 
     def _missing_manifests(self) -> list[str]:
         """Commits that left files but no manifest: cut short, or the manifest was deleted."""

@@ -1,0 +1,63 @@
+"""Rows come back from a segment bit for bit, whatever is kept once."""
+
+import numpy as np
+import pytest
+
+from steppe.errors import DamagedRunError
+from steppe.run.segments import read_rows, write_rows
+
+CHAINS, ROWS = 3, 50
+
+
+def rows() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    frozen = np.repeat(rng.random((CHAINS, 1), np.float32), ROWS, axis=1)
+    signed_zeros = np.zeros((CHAINS, ROWS), np.float32)
+    signed_zeros[1, 20] = -0.0
+    return {
+        "levels": rng.integers(0, 255, (CHAINS, ROWS, 2), np.uint8),
+        "log_density": rng.normal(size=(CHAINS, ROWS)),
+        "step_size": frozen,
+        "defects": np.zeros((CHAINS, ROWS), np.int32),
+        "undefined": np.full((CHAINS, ROWS), np.nan, np.float32),
+        "signed_zeros": signed_zeros,
+        "all_but_one": np.eye(1, ROWS, 20, np.int32).repeat(CHAINS, axis=0),
+        "copies": np.ones((CHAINS, ROWS, 4), bool),
+    }
+
+
+def test_rows_come_back_bit_for_bit(tmp_path):
+    written = rows()
+    record = write_rows(tmp_path / "000001.npz", written, 0, ROWS)
+    read = read_rows(tmp_path / "000001.npz", record)
+    assert read.keys() == written.keys()
+    for name, array in written.items():
+        assert read[name].dtype == array.dtype
+        assert read[name].tobytes() == array.tobytes(), name
+
+
+def test_what_never_changes_is_kept_once(tmp_path):
+    write_rows(tmp_path / "000001.npz", rows(), 0, ROWS)
+    with np.load(tmp_path / "000001.npz", allow_pickle=False) as archive:
+        once = {name for name in archive.files if archive[name].shape[1] == 1}
+    assert once == {"step_size", "defects", "undefined", "copies"}
+
+
+@pytest.mark.parametrize("num_rows", [0, 1])
+def test_few_rows_are_no_special_case(tmp_path, num_rows):
+    written = {name: array[:, :num_rows] for name, array in rows().items()}
+    record = write_rows(tmp_path / "000001.npz", written, 7, num_rows)
+    read = read_rows(tmp_path / "000001.npz", record)
+    assert all(read[name].tobytes() == array.tobytes() for name, array in written.items())
+
+
+def test_rows_that_are_not_kept_stay_absent(tmp_path):
+    written = {name: array[:, :0] for name, array in rows().items()}
+    record = write_rows(tmp_path / "000001.npz", written, 0, ROWS)
+    assert all(array.shape[1] == 0 for array in read_rows(tmp_path / "000001.npz", record).values())
+
+
+def test_a_file_that_does_not_fit_its_record_is_damaged(tmp_path):
+    record = write_rows(tmp_path / "000001.npz", rows(), 0, ROWS)
+    with pytest.raises(DamagedRunError, match="for 49 rows"):
+        read_rows(tmp_path / "000001.npz", {**record, "num_rows": ROWS - 1})

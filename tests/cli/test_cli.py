@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steppe.cli import main
+from steppe.cli.main import app, main
 
 SMALL = ["--num-draws", "30", "--num-warmup", "10"]
 
@@ -180,13 +180,20 @@ def test_completion_names_every_verb(shell, capsys):
     assert all(verb in script for verb in VERBS)
 
 
-VERBS = ["run", "resume", "merge", "verify", "diagnose", "samplers", "targets", "completion", "version"]
+VERBS = sorted(name for name in app if not name.startswith("-"))
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_has_an_example(verb, capsys):
     assert call(verb, "--help") == 0
     assert f"steppe {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_argument_is_explained(verb):
+    arguments = app[verb].assemble_argument_collection(parse_docstring=True)
+    unexplained = [argument.name for argument in arguments if not (argument.parameter.help or "").strip()]
+    assert not unexplained
 
 
 @pytest.mark.slow

@@ -6,9 +6,10 @@ import pytest
 from steppe import samplers
 from steppe.errors import RunError
 from steppe.experiments.flatness.perceptron import left_out_choice
-from steppe.experiments.judging import judged, mean_estimate, share_estimate
+from steppe.experiments.judging import judged
 from steppe.experiments.wording import settings_of, spoken
 from steppe.experiments.work import decoded, encoded
+from steppe.intervals import mean_estimate, share_estimate
 from steppe.results import Estimate
 
 

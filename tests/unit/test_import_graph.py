@@ -33,6 +33,7 @@ LAYERS = [
     "datasets",
     "trace",
     "results",
+    "intervals",
     "run",
     "diagnostics",
     "theory",

@@ -81,8 +81,14 @@ def run(
         Sampler.
     seed
         Random seed.
-    num_chains, num_warmup, num_draws, thinning
-        Counts.
+    num_chains
+        Independent chains; 4 by default.
+    num_warmup
+        Steps of each chain before its first draw, in which its step size is adapted; 1000 by default.
+    num_draws
+        Draws kept of each chain; 1000 by default.
+    thinning
+        Steps per draw; 1 by default.
     devices
         Number of local devices to spread the chains over.
     shard
@@ -135,8 +141,14 @@ def resume(
         Needed for your own targets: `module:function`, as typed for `run`. It is never read from a directory.
     num_draws
         Draws per chain to reach; those of the original request by default.
-    devices, shard, distributed, process
-        As for `run`.
+    devices
+        Number of local devices to spread the chains over; need not be that of before.
+    shard
+        `i/n`, as the part was started.
+    distributed
+        Run together with the other processes of a job, as the run was started.
+    process
+        `i/n@host:port`, as for `run`.
     allow_other_version
         Continue although the run was made with another version of JAX; draws may then differ from those of
         an uninterrupted run.

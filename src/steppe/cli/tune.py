@@ -47,8 +47,12 @@ def tune(
         Wanted loss in E[U], in nats.
     seed
         Random seed.
-    num_chains, num_warmup, num_draws
-        Length of one trial.
+    num_chains
+        Chains of one trial.
+    num_warmup
+        Steps of each of them before its first draw.
+    num_draws
+        Draws of each of them.
     out
         Directory for `tuning.png` and `tuning.svg`.
     as_json

@@ -11,6 +11,7 @@ from steppe.compare.measure import Measurement
 from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
 from steppe.diagnostics.flatness import one_site_gaps
 from steppe.diagnostics.states import means
+from steppe.intervals import LEVEL, mean_estimate, student_factor
 from steppe.kernel.compose import Recipe
 from steppe.kernel.tilt import RoughnessTilt
 from steppe.results import Array, Cell, Column, Estimate, Figure, Provenance, Results, Table
@@ -18,7 +19,6 @@ from steppe.run.store import software
 from steppe.target import Target
 from steppe.tune.report import Tuned
 
-CONFIDENCE = 0.95
 PER_EVALUATIONS = 1000
 REFERENCE = "exact π"
 
@@ -81,7 +81,7 @@ def results_of(request: Request, measured: Mapping[str, Measurement], tuning: Ma
             "budget per seed": request.budget,
             "tuned by": request.rule,
             "tuning budget per sampler": request.tuning_budget,
-            "confidence of intervals": CONFIDENCE,
+            "confidence of intervals": LEVEL,
         },
         notes=_notes(measured, tuning, target),
         provenance=Provenance(
@@ -201,7 +201,7 @@ def _arrays(measured: Mapping[str, Measurement]) -> dict[str, Array]:
 def _notes(measured: Mapping[str, Measurement], tuning: Mapping[str, Tuned], target: Target) -> list[str]:
     notes = [
         (
-            f"Intervals are {CONFIDENCE:.0%}, by Student's t over seeds; of effective draws by leaving out "
+            f"Intervals are {LEVEL:.0%}, by Student's t over seeds; of effective draws by leaving out "
             "one seed at a time."
         ),
         "Effective draws per second are those of all seeds running side by side, compilation left out.",
@@ -228,7 +228,7 @@ def law_word(recipe: Recipe) -> str:
 
 
 def _effective(m: Measurement, num_seeds: int, scale: float) -> Estimate:
-    half = _student(num_seeds) * m.effective.standard_error
+    half = student_factor(num_seeds) * m.effective.standard_error
     value = m.effective.num_effective
     return Estimate(value=scale * value, low=scale * max(0.0, value - half), high=scale * (value + half))
 
@@ -237,15 +237,7 @@ def _over_seeds(values: np.ndarray) -> Estimate | None:
     """Mean over seeds with its interval; nothing where some seed has no figure."""
     if not np.isfinite(values).all():
         return None
-    half = _student(len(values)) * values.std(ddof=1) / math.sqrt(len(values))
-    mean = float(values.mean())
-    return Estimate(value=mean, low=mean - half, high=mean + half)
-
-
-def _student(num_seeds: int) -> float:
-    from scipy.stats import t
-
-    return float(t.ppf(0.5 + CONFIDENCE / 2, num_seeds - 1))
+    return mean_estimate(values)
 
 
 def _number(value: object) -> float | None:

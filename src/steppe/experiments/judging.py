@@ -1,40 +1,6 @@
-"""From numbers of independent repetitions to intervals and verdicts."""
+"""Verdicts on claims, each with the interval that decides it."""
 
-import numpy as np
-
-from steppe.errors import RunError
 from steppe.results import Estimate, Verdict
-
-LEVEL = 0.95
-
-
-def mean_estimate(values: np.ndarray) -> Estimate:
-    """Mean of independent values with its 95 % interval (Student's); without one for a single value.
-
-    Parameters
-    ----------
-    values
-        One number per seed.
-    """
-    values = np.asarray(values, float)
-    if not np.isfinite(values).all():
-        raise RunError("A mean of numbers that are not finite was asked for; the chains have diverged.")
-    if len(values) < 2:
-        return Estimate(value=float(values.mean()))
-    from scipy import stats
-
-    reach = stats.t.ppf((1 + LEVEL) / 2, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return Estimate(
-        value=float(values.mean()), low=float(values.mean() - reach), high=float(values.mean() + reach)
-    )
-
-
-def share_estimate(successes: int, trials: int) -> Estimate:
-    """Share of successes with its 95 % interval (Wilson's)."""
-    from scipy import stats
-
-    found = stats.binomtest(int(successes), int(trials)).proportion_ci(LEVEL, "wilson")
-    return Estimate(value=successes / trials, low=float(found.low), high=float(found.high))
 
 
 def judged(claim: str, difference: Estimate, sentence: str, margin: float = 0.0) -> Verdict:

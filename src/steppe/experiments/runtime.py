@@ -12,10 +12,11 @@ import numpy as np
 from steppe import samplers
 from steppe.domain import Binary
 from steppe.experiments.bnn.tables import EMBEDDED, Rows, load
-from steppe.experiments.judging import LEVEL, judged
+from steppe.experiments.judging import judged
 from steppe.experiments.request import Findings, Request
 from steppe.experiments.wording import settings_of, spoken
 from steppe.experiments.work import Content, Work
+from steppe.intervals import LEVEL
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
 from steppe.results import Cell, Column, Estimate, Figure, Table, Verdict

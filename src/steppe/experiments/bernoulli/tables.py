@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from steppe.experiments.bernoulli.measured import PAPER_SPECTRUM, Measured, percentile
-from steppe.experiments.judging import mean_estimate
 from steppe.experiments.occupancy import Landscape, expected_noise
 from steppe.experiments.request import Request
 from steppe.experiments.wording import settings_of
+from steppe.intervals import mean_estimate
 from steppe.results import Cell, Column, Table
 
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from steppe.experiments.bernoulli.measured import PAPER_SPECTRUM, Measured, percentile
-from steppe.experiments.judging import judged, mean_estimate, share_estimate
+from steppe.experiments.judging import judged
 from steppe.experiments.occupancy import Landscape
 from steppe.experiments.wording import spoken
+from steppe.intervals import mean_estimate, share_estimate
 from steppe.results import Estimate, Verdict
 
 PAIRS = (("edula", "dula"), ("edmala", "dmala"))

@@ -7,10 +7,11 @@ import numpy as np
 
 from steppe.experiments.bnn.published import PAPER
 from steppe.experiments.bnn.tables import Rows
-from steppe.experiments.judging import judged, mean_estimate
+from steppe.experiments.judging import judged
 from steppe.experiments.request import Findings, Request
 from steppe.experiments.wording import settings_of, spoken
 from steppe.experiments.work import Content
+from steppe.intervals import mean_estimate
 from steppe.results import Cell, Column, Estimate, Figure, Table, Verdict
 
 PAIRS = (("edula", "dula"), ("edmala", "dmala"))

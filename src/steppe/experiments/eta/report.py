@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from steppe.experiments.eta.verdicts import all_verdicts
-from steppe.experiments.judging import mean_estimate
 from steppe.experiments.request import Findings, Request
+from steppe.intervals import mean_estimate
 from steppe.results import Cell, Column, Figure, Table
 from steppe.theory import effective_step_size
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steppe.experiments.judging import judged, mean_estimate
+from steppe.experiments.judging import judged
 from steppe.experiments.wording import spoken
+from steppe.intervals import mean_estimate
 from steppe.results import Verdict
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import numpy as np
 from steppe.experiments.flatness import verdicts
 from steppe.experiments.flatness.perceptron import left_out_choice
 from steppe.experiments.flatness.small_laws import MIXTURE_STRENGTHS, STRENGTHS
-from steppe.experiments.judging import mean_estimate
 from steppe.experiments.occupancy import Landscape
 from steppe.experiments.request import Findings
 from steppe.experiments.work import Content
+from steppe.intervals import mean_estimate
 from steppe.results import Cell, Column, Figure, Table
 from steppe.targets.bernoulli import paper_bernoulli
 

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from steppe.experiments.judging import judged, mean_estimate
+from steppe.experiments.judging import judged
 from steppe.experiments.occupancy import Landscape
 from steppe.experiments.wording import spoken
 from steppe.experiments.work import Content
+from steppe.intervals import mean_estimate
 from steppe.results import Verdict
 
 if TYPE_CHECKING:

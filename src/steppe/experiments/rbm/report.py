@@ -5,13 +5,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from steppe.experiments.judging import judged, mean_estimate
+from steppe.experiments.judging import judged
 from steppe.experiments.rbm import captions
 from steppe.experiments.rbm.images import CONDITIONS, METRICS
 from steppe.experiments.rbm.published import PAPER_TABLE
 from steppe.experiments.request import Findings, Request
 from steppe.experiments.wording import settings_of, spoken
 from steppe.experiments.work import Content
+from steppe.intervals import mean_estimate
 from steppe.results import Cell, Column, Estimate, Table, Verdict
 
 PAIRS = (("edula", "dula"), ("edmala", "dmala"))

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 
 from steppe import datasets, targets
-from steppe.experiments.judging import mean_estimate
 from steppe.experiments.request import Findings, Request
 from steppe.experiments.work import Content, Work
+from steppe.intervals import mean_estimate
 from steppe.results import Cell, Column, Figure, Table
 from steppe.routes import RobustSolutions, robust_solutions
 from steppe.run.anneal import anneal

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from steppe.experiments.judging import judged, mean_estimate, share_estimate
+from steppe.experiments.judging import judged
 from steppe.experiments.request import Findings, Request
 from steppe.experiments.tsp import captions
 from steppe.experiments.tsp.landscape import Minima, exact_costs, minima
 from steppe.experiments.wording import settings_of, spoken
 from steppe.experiments.work import Content
+from steppe.intervals import mean_estimate, share_estimate
 from steppe.kernel.compose import Recipe
 from steppe.results import Cell, Column, Estimate, Table, Verdict
 

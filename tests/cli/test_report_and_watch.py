@@ -111,7 +111,16 @@ def test_a_run_before_its_first_commit_can_be_watched(finished, tmp_path, capsys
     assert "nothing is committed yet" in capsys.readouterr().out
 
 
+@pytest.fixture
+def interruptible():
+    """Children die of SIGINT even where the suite itself was started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
 def test_watch_follows_a_growing_run_and_ctrl_c_leaves_with_130(tmp_path):
     environment = {**os.environ, "COLUMNS": "100"}
     endless = [
@@ -134,9 +143,12 @@ def test_watch_follows_a_growing_run_and_ctrl_c_leaves_with_130(tmp_path):
         watcher = subprocess.Popen(
             [*steppe, "watch", str(out), "--every", "0.2"], stdout=subprocess.PIPE, text=True, env=environment
         )
-        time.sleep(15.0)  # a commit every ten seconds
-        watcher.send_signal(signal.SIGINT)
-        shown, _ = watcher.communicate(timeout=60)
+        try:
+            time.sleep(15.0)  # a commit every ten seconds
+            watcher.send_signal(signal.SIGINT)
+            shown, _ = watcher.communicate(timeout=60)
+        finally:
+            watcher.kill()
         assert watcher.returncode == 130
         assert "last commit" in shown
         assert "time left" in shown

@@ -21,6 +21,7 @@ PARITY = np.uint32(0x1BD11BDA)
 BULK = np.uint32(0x57E99E)
 
 
+@jax.jit  # traced once, however many draws a program makes
 def block(key: Array, high: Any, low: Any) -> tuple[Array, Array]:
     """Threefry-2x32-20: two random words for a key (two words) and a counter (two words)."""
     schedule = key[0], key[1], key[0] ^ key[1] ^ PARITY

@@ -14,8 +14,25 @@ if os.environ.get("STEPPE_TEST_OPTIMISED") != "1":
     )
     os.environ["XLA_FLAGS"] = " ".join((os.environ.get("XLA_FLAGS", ""), *QUICK_COMPILATION)).strip()
 
+from itertools import count
+from pathlib import Path
+
 import jax
 import pytest
+
+# Every compiled program holds maps of memory, of which Linux gives a process 65 530. The whole suite in one
+# process needs more, and XLA crashes without a word when there are none left.
+MEMORY_MAPS = Path("/proc/self/maps")
+MOST_MAPS = 30_000
+LOOK_EVERY = 20
+finished = count(1)
+
+
+def pytest_runtest_teardown():
+    """Forget compiled programs before there are too many."""
+    is_time = next(finished) % LOOK_EVERY == 0 and MEMORY_MAPS.exists()
+    if is_time and MEMORY_MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture

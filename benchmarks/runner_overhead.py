@@ -28,6 +28,7 @@ import numpy as np
 import rich.console
 
 import steppe
+from steppe.kernel.threefry import unrolled
 from steppe.run import driver
 from steppe.run.adapt import Adapt
 from steppe.run.engine import Engine
@@ -93,7 +94,7 @@ def loop_ratio(target: steppe.Target, num_chains: int, block: int, num_rows: int
     """Engine over bare scan, repetition by repetition, in turns so that other load hits both."""
     engine = make_engine(target, num_chains, block, adapt)
     blocks = engine.blocks
-    keys = jax.vmap(jax.vmap(partial(jax.random.fold_in, KEY)))(blocks.chain)
+    keys = jax.vmap(jax.vmap(partial(jax.random.fold_in, unrolled(KEY))))(blocks.chain)
     states = jax.tree.map(jnp.copy, blocks.state)
     scan = partial(bare, engine.sampler, states, keys, num_rows=num_rows)
     scan(jnp.uint32(0))

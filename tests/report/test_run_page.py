@@ -94,7 +94,7 @@ def test_a_run_of_which_nothing_is_whole_is_named_not_shown(run_path, tmp_path):
     copy = shutil.copytree(run_path, tmp_path / "copy")
     for segment in (copy / "segments").iterdir():
         segment.write_bytes(segment.read_bytes()[:-1])
-    with pytest.raises(DamagedRunError, match="cannot be read"):
+    with pytest.raises(DamagedRunError, match="no commit that verifies"):
         write_page(copy)
 
 

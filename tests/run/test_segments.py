@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steppe.errors import DamagedRunError
-from steppe.run.segments import read_rows, write_rows
+from steppe.run.segments import Waiting, read_rows, write_rows
 
 CHAINS, ROWS = 3, 50
 
@@ -33,13 +33,14 @@ def test_rows_come_back_bit_for_bit(tmp_path):
     assert read.keys() == written.keys()
     for name, array in written.items():
         assert read[name].dtype == array.dtype
+        assert read[name].shape == array.shape
         assert read[name].tobytes() == array.tobytes(), name
 
 
 def test_what_never_changes_is_kept_once(tmp_path):
     write_rows(tmp_path / "000001.npz", rows(), 0, ROWS)
     with np.load(tmp_path / "000001.npz", allow_pickle=False) as archive:
-        once = {name for name in archive.files if archive[name].shape[1] == 1}
+        once = {name for name in archive.files if len(archive[name]) == 1}
     assert once == {"step_size", "defects", "undefined", "copies"}
 
 
@@ -61,3 +62,27 @@ def test_a_file_that_does_not_fit_its_record_is_damaged(tmp_path):
     record = write_rows(tmp_path / "000001.npz", rows(), 0, ROWS)
     with pytest.raises(DamagedRunError, match="for 49 rows"):
         read_rows(tmp_path / "000001.npz", {**record, "num_rows": ROWS - 1})
+
+
+def test_rows_wait_in_order_and_memory_is_used_again():
+    written, waiting = rows(), Waiting(most_bytes=2_000)
+    for _ in range(3):
+        for first, last in [(0, 1), (1, 8), (8, 30), (30, ROWS)]:
+            waiting.add({name: array[:, first:last] for name, array in written.items()})
+        assert waiting.num_rows == ROWS
+        assert all(array.tobytes() == written[name].tobytes() for name, array in waiting.rows.items())
+        memory = {name: array.__array_interface__["data"] for name, array in waiting.rows.items()}
+        waiting.clear()
+    assert memory == {name: array.__array_interface__["data"] for name, array in waiting.rows.items()}
+
+
+def test_rows_wait_until_they_fill_what_is_given():
+    one = {"log_density": np.zeros((1, 100))}
+    waiting = Waiting(most_bytes=2_000)
+    filled = []
+    for _ in range(4):
+        waiting.add(one)
+        filled.append(waiting.is_full)
+    assert filled == [False, False, True, True]
+    waiting.clear()
+    assert not waiting.is_full

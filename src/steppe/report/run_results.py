@@ -8,7 +8,7 @@ import numpy as np
 
 from steppe.diagnostics.mixing import LOG_DENSITY, Mixing
 from steppe.diagnostics.quantity import Quantity
-from steppe.errors import DamagedRunError, RunError
+from steppe.errors import RunError
 from steppe.report.run_figures import changes_figure, trace_figure
 from steppe.report.summary import Summary
 from steppe.results import Cell, Column, Estimate, Figure, Outcome, Provenance, Results, Table, Verdict
@@ -39,13 +39,8 @@ class RunResults(NamedTuple):
 def results_of_run(directory: Path) -> RunResults:
     """Look at a run on disk; raises `DamagedRunError` if nothing in the directory verifies."""
     problems = _problems(directory)
-    try:
-        run = open_run(directory)
-        trace = run.trace
-    except RunError as error:
-        if problems and any(directory.glob("manifest-*.json")):  # there are commits, and none is whole
-            raise DamagedRunError(f"{directory} cannot be read: {problems[0]}") from error
-        raise
+    run = open_run(directory)
+    trace = run.trace
     problems = [f"Damaged, or still being written: {problem}" for problem in problems]
     try:
         summary = run.summary()

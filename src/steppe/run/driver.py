@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +14,7 @@ from steppe.errors import PeerError
 from steppe.run.engine import Engine
 from steppe.run.loop import Rows
 from steppe.run.progress import Reporter
+from steppe.run.segments import Waiting
 from steppe.run.store import RunDirectory
 from steppe.trace import join
 
@@ -25,7 +27,9 @@ def collect(engine: Engine, num_rows: int, report: Reporter) -> dict[str, np.nda
     """Run to a row and keep everything in memory."""
     parts = []
     for chunk in engine.chunks(num_rows):
-        parts.append(row_arrays(chunk.rows, engine.plan.keep))
+        rows = row_arrays(chunk.rows, engine.plan.keep)
+        # Copied, so that the buffer of the device is not kept for its first rows.
+        parts.append({name: np.array(array, order="C") for name, array in rows.items()})
         report(chunk)
     return join(parts) if parts else {}
 
@@ -35,24 +39,65 @@ def stream(engine: Engine, num_rows: int, report: Reporter, directory: RunDirect
 
     The first interrupt (Ctrl-C or a termination request) commits what is done and ends the run.
     """
-    pending: list[dict[str, np.ndarray]] = []
-    num_bytes, seconds, last_commit = 0, 0.0, time.monotonic()
-    with interrupt_flag() as interrupted:
+    seconds, last_commit = 0.0, time.monotonic()
+    with interrupt_flag() as interrupted, Commits(directory) as commits:
         for chunk in engine.chunks(num_rows):
-            pending.append(row_arrays(chunk.rows, engine.plan.keep))
-            num_bytes += sum(array.nbytes for array in pending[-1].values())
+            commits.waiting.add(row_arrays(chunk.rows, engine.plan.keep))
             seconds += chunk.seconds
             report(chunk)
-            is_due = time.monotonic() - last_commit > COMMIT_SECONDS or num_bytes > COMMIT_BYTES
+            is_due = commits.waiting.is_full or time.monotonic() - last_commit > COMMIT_SECONDS
             # Processes commit the same rows: one that is interrupted, or finds it time, speaks for all.
-            stops, commits = np.any(engine.devices.gather([interrupted(), is_due]), axis=0)
-            if commits or stops or engine.next_row >= num_rows:
-                directory.commit(join(pending), engine.saved(), engine.next_row, seconds)
-                pending, num_bytes, seconds, last_commit = [], 0, 0.0, time.monotonic()
+            stops, is_time = np.any(engine.devices.gather([interrupted(), is_due]), axis=0)
+            if is_time or stops or engine.next_row >= num_rows:
+                commits.begin(engine.saved(), engine.next_row, seconds)
+                seconds, last_commit = 0.0, time.monotonic()
+            commits.raise_what_failed()
             if stops and not interrupted():
                 raise PeerError("Another process of the run was interrupted. Everything is committed.")
             if stops:
                 break
+
+
+class Commits:
+    """Commits of a run, one at a time, beside the chains: they go on while rows are written.
+
+    Attributes
+    ----------
+    waiting
+        Rows for the next commit.
+    """
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self.waiting, self._spare = Waiting(COMMIT_BYTES), Waiting(COMMIT_BYTES)
+        self._directory = directory
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="steppe-commit")
+        self._begun: Future[None] | None = None
+
+    def begin(self, chains: dict[str, np.ndarray], next_row: int, seconds: float) -> None:
+        """Begin to commit the rows that wait, once the commit before is done."""
+        self._finish()
+        rows = self.waiting.rows
+        self._begun = self._writer.submit(self._directory.commit, rows, chains, next_row, seconds)
+        self.waiting, self._spare = self._spare, self.waiting
+        self.waiting.clear()
+
+    def raise_what_failed(self) -> None:
+        """Stop the run at once if a commit could not be made."""
+        if self._begun is not None and self._begun.done():
+            self._finish()
+
+    def _finish(self) -> None:
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            begun.result()
+
+    def __enter__(self) -> "Commits":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._writer.shutdown()
+        if kind is None:
+            self._finish()
 
 
 def row_arrays(rows: Rows, keep: str) -> dict[str, np.ndarray]:

@@ -29,7 +29,10 @@ START_STEP = MAX_STEPS
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows of the chains that run here, as NumPy arrays with axes (chain, row, …)."""
+    """Consecutive rows of the chains that run here, as NumPy arrays with axes (chain, row, …).
+
+    They may be views of a buffer of the device: copy what is kept.
+    """
 
     first_row: int
     num_rows: int
@@ -92,10 +95,10 @@ class Engine:
         self.blocks = self.devices.place_blocks(blocks)
 
     def saved(self) -> dict[str, np.ndarray]:
-        """Every number of every chain that runs here, in the order of the tree."""
+        """Copy every number of every chain that runs here, in the order of the tree."""
         own = len(self.plan.own_blocks)
         leaves = jax.tree.leaves(self.blocks)
-        return {f"leaf{i:03d}": self.devices.fetch(leaf)[:own] for i, leaf in enumerate(leaves)}
+        return {f"leaf{i:03d}": np.array(self.devices.fetch(leaf)[:own]) for i, leaf in enumerate(leaves)}
 
     def resume(self, saved: dict[str, np.ndarray], next_row: int) -> None:
         """Continue from chains that were saved, checked against those freshly started."""
@@ -172,8 +175,7 @@ class Engine:
     def _by_chain(self, array: Array, length: int) -> np.ndarray:
         """(block, row, lane, …) on the device → (chain, row, …) on the host, idle lanes dropped."""
         host = np.moveaxis(self.devices.fetch(array)[:, :length], 2, 1)
-        chains = host.reshape((-1, *host.shape[2:]))[: len(self.plan.own_chains)]
-        return np.array(chains, order="C")  # a copy, so that the buffer is not kept for its first rows
+        return host.reshape((-1, *host.shape[2:]))[: len(self.plan.own_chains)]
 
     def _bytes_per_row(self) -> int:
         domain, plan = self.sampler.target.domain, self.plan

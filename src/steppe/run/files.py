@@ -1,5 +1,6 @@
 """Files that are either whole or not there: write aside, flush, rename, flush the directory."""
 
+import contextlib
 import fcntl
 import hashlib
 import io
@@ -42,6 +43,7 @@ def write_bytes(path: Path, content: bytes | memoryview) -> dict[str, Any]:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+            _leave_the_cache(file.fileno())
         aside.replace(path)
         _flush_directory(path.parent)
     except OSError as error:
@@ -74,11 +76,37 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Write named arrays as an uncompressed npz file."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # pyright: ignore[reportArgumentType]
-    return write_bytes(path, buffer.getbuffer())
+def write_arrays(
+    path: Path, arrays: Mapping[str, np.ndarray], scratch: io.BytesIO | None = None
+) -> dict[str, Any]:
+    """Write named arrays as an uncompressed npz file.
+
+    Parameters
+    ----------
+    path
+        Where.
+    arrays
+        What, by name.
+    scratch
+        Memory to put the file together in. Touching fresh memory costs as much as digesting it, so that
+        whoever writes again and again keeps some.
+    """
+    buffer = io.BytesIO() if scratch is None else scratch
+    buffer.seek(0)
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                _write_array(entry, np.ascontiguousarray(array))
+    with buffer.getbuffer() as whole, whole[: buffer.tell()] as content:
+        return write_bytes(path, content)
+
+
+def _write_array(entry: IO[bytes], array: np.ndarray) -> None:
+    # `np.save` would copy a large array twice on its way into a file that is not on disk.
+    header = np.lib.format.header_data_from_array_1_0(array)
+    np.lib.format.write_array_header_1_0(entry, header)
+    if array.size:
+        entry.write(array.reshape(-1).view(np.uint8).data)
 
 
 def read_arrays(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -116,6 +144,13 @@ def checked_bytes(path: Path, record: Mapping[str, Any]) -> bytes:
 
 def _canonical(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _leave_the_cache(descriptor: int) -> None:
+    """Let the system use the memory of what is on disk now: a long run must not fill it with old rows."""
+    if hasattr(os, "posix_fadvise"):  # not on every system
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _flush_directory(path: Path) -> None:

@@ -10,6 +10,7 @@ A kill between any two system calls leaves the newest manifest whole and everyth
 """
 
 import contextlib
+import io
 import platform
 import re
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,7 @@ class RunDirectory:
         self._manifest: dict[str, Any] | None = None
         self._is_manifest_known = False
         self.quarantined: list[str] = []
+        self._scratch = io.BytesIO()
 
     # ---- life cycle ----------------------------------------------------------------------------
 
@@ -174,7 +176,9 @@ class RunDirectory:
         index = previous["index"] + 1 if previous else 1
         name = f"{index:06d}.npz"
         first_row = previous["next_row"] if previous else 0
-        segment = write_rows(self.path / "segments" / name, rows, first_row, next_row - first_row)
+        segment = write_rows(
+            self.path / "segments" / name, rows, first_row, next_row - first_row, self._scratch
+        )
         manifest = {
             "format": FORMAT,
             "index": index,

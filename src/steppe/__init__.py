@@ -1,5 +1,7 @@
 """Sample discrete distributions and find their flat modes."""
 
+from importlib import import_module as _import_module
+
 from steppe import errors
 from steppe.domain import Binary, Categorical, Domain, Ordinal, Spin
 from steppe.permutation import Permutation
@@ -87,3 +89,11 @@ __all__ = [
     "Comparison",
     "interop",
 ]
+
+_IMPORTED_WHEN_ASKED_FOR = ("datasets", "diagnostics", "routes", "targets", "theory", "training")
+
+
+def __getattr__(name: str) -> object:
+    if name in _IMPORTED_WHEN_ASKED_FOR:
+        return _import_module(f"steppe.{name}")
+    raise AttributeError(f"module 'steppe' has no attribute {name!r}")

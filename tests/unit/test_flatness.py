@@ -112,6 +112,16 @@ def brute_force_noise(target, flip_fraction):
     return values - per_site.prod(axis=2) @ values
 
 
+def test_expected_gaps_of_orders_are_means_over_all_of_them():
+    target = steppe.Target(lambda order: 0.3 * order[0], steppe.Permutation(4))
+    every = target.domain.enumerate()
+    gaps = flatness.one_site_gaps(target, every)
+    law = np.exp(0.3 * np.asarray(every)[:, 0])
+    law /= law.sum()
+    assert gaps.exact_under_target["log_density"] == pytest.approx(law @ gaps.log_density, abs=1e-6)
+    assert gaps.exact_under_target["mean_absolute"] == pytest.approx(law @ gaps.mean_absolute, abs=1e-6)
+
+
 @pytest.mark.parametrize(("target", "batch_size"), [(BERNOULLI, 5), (TARGETS["ragged"], 24)])
 def test_noise_drop_agrees_with_the_exact_mean(target, batch_size):
     states = target.domain.enumerate()

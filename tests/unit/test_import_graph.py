@@ -192,3 +192,9 @@ def loaded_modules():
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     seconds, *modules = result.stdout.split()
     return {"seconds": float(seconds), "modules": set(modules)}
+
+
+def test_packages_are_at_hand_after_importing_steppe():
+    names = "datasets diagnostics routes targets theory training"
+    program = f"import steppe; assert all(getattr(steppe, name).__doc__ for name in {names.split()})"
+    subprocess.run([sys.executable, "-c", program], check=True)

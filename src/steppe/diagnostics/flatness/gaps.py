@@ -110,9 +110,8 @@ def one_site_gaps(
     figures = map_states(_gaps, target, positions, tau, batch_size=batch_size, progress=progress)
     expected = None
     if is_exact_wanted(target, exact):
-        law = law_of(log_table(target))
         over_all = map_states(_gaps, target, target.domain.enumerate(), tau, batch_size=batch_size)
-        expected = means(law, **over_all)
+        expected = means(law_of(np.asarray(over_all["log_density"], float)), **over_all)
     return OneSiteGaps(
         **figures, mean_log_density=float(np.mean(figures["log_density"])), exact_under_target=expected
     )

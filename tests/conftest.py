@@ -1,6 +1,7 @@
 """Shared fixtures. Tests run in float32, the default, unless they ask for float64."""
 
 import os
+import signal
 
 # Most of the suite's time is spent compiling many small programs, each run a few times, so the
 # fast tier asks XLA for quick compilation. It must be said before jax starts. `make test-all`
@@ -40,3 +41,11 @@ def float64():
     """Run one test in double precision."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def interruptible():
+    """Children die of SIGINT even where the suite itself was started in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

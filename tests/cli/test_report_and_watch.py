@@ -111,14 +111,6 @@ def test_a_run_before_its_first_commit_can_be_watched(finished, tmp_path, capsys
     assert "nothing is committed yet" in capsys.readouterr().out
 
 
-@pytest.fixture
-def interruptible():
-    """Children die of SIGINT even where the suite itself was started in the background, which ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_watch_follows_a_growing_run_and_ctrl_c_leaves_with_130(tmp_path):

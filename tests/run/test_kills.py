@@ -12,7 +12,7 @@ SCRIPT = Path(__file__).parents[2] / "benchmarks" / "runner_kills.py"
 
 
 def campaign(**options: int) -> dict[str, dict[str, int]]:
-    """What the script counted, in a process of its own: it forks, which is only safe before JAX has threads."""
+    """What the script counted; in a process of its own, since forking is only safe before JAX has threads."""
     arguments = [f"--{name}={number}" for name, number in options.items()]
     done = subprocess.run(
         [sys.executable, SCRIPT, *arguments], capture_output=True, text=True, check=False, timeout=600

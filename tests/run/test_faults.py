@@ -184,6 +184,14 @@ def test_verify_names_every_damaged_file_at_length(tmp_path, committed, seed):
     check_damage(tmp_path, committed, seed)
 
 
+@pytest.mark.parametrize("file", ["run.json", "manifest-000004.json"])
+@pytest.mark.parametrize("change", [lambda text: text[:-1], lambda text: text.replace(b"\n ", b"\n  ", 1)])
+def test_not_even_space_may_differ(tmp_path, committed, file, change):
+    path = shutil.copytree(committed, tmp_path / "run")
+    (path / file).write_bytes(change((path / file).read_bytes()))
+    assert any(file in problem for problem in RunDirectory(path).problems())
+
+
 def check_damage(tmp_path: Path, committed: Path, seed: int) -> None:
     path = shutil.copytree(committed, tmp_path / "run")
     name = damage(path, random.Random(seed))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from steppe.errors import DamagedRunError
+from steppe.run.files import read_arrays, write_arrays
 from steppe.run.segments import Waiting, read_rows, write_rows
 
 CHAINS, ROWS = 3, 50
@@ -86,3 +87,20 @@ def test_rows_wait_until_they_fill_what_is_given():
     assert filled == [False, False, True, True]
     waiting.clear()
     assert not waiting.is_full
+
+
+def test_arrays_of_every_shape_and_order_come_back_as_they_were(tmp_path):
+    written = {
+        "scalar": np.float32(3.5),
+        "empty": np.zeros((2, 0, 3)),
+        "columns first": np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+        "every other": np.arange(10)[::2],
+        "booleans": np.array([True, False]),
+        "big end first": np.arange(3, dtype=">i4"),
+    }
+    record = write_arrays(tmp_path / "000001.npz", written)
+    read = read_arrays(tmp_path / "000001.npz", record)
+    for name, array in written.items():
+        assert read[name].dtype == array.dtype
+        assert read[name].shape == array.shape
+        np.testing.assert_array_equal(read[name], array)

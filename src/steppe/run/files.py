@@ -57,21 +57,23 @@ def write_bytes(path: Path, content: bytes | memoryview) -> dict[str, Any]:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     """Write a JSON document that carries the digest of itself."""
-    body = _canonical(content)
-    sealed = {**content, "sha256": hashlib.sha256(body).hexdigest()}
-    return write_bytes(path, json.dumps(sealed, indent=1, sort_keys=True).encode() + b"\n")
+    sealed = {**content, "sha256": hashlib.sha256(_canonical(content)).hexdigest()}
+    return write_bytes(path, _printed(sealed))
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON document and check it against the digest it carries."""
     try:
-        content = json.loads(path.read_bytes())
+        printed = path.read_bytes()
+        content = json.loads(printed)
+        is_as_written = _printed(content) == printed
         seal = content.pop("sha256")
     except FileNotFoundError:
         raise DamagedRunError(f"{path.name} is missing.") from None
     except (OSError, ValueError, KeyError, AttributeError, RecursionError) as error:
         raise DamagedRunError(f"{path.name} cannot be read as JSON: {error}.") from error
-    if hashlib.sha256(_canonical(content)).hexdigest() != seal:
+    # Not even a space may differ: who looks for damage wants to hear of every byte.
+    if not is_as_written or hashlib.sha256(_canonical(content)).hexdigest() != seal:
         raise DamagedRunError(f"{path.name} does not match the digest it carries.")
     return content
 
@@ -96,7 +98,7 @@ def write_arrays(
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                _write_array(entry, np.ascontiguousarray(array))
+                _write_array(entry, np.asarray(array, order="C"))
     with buffer.getbuffer() as whole, whole[: buffer.tell()] as content:
         return write_bytes(path, content)
 
@@ -140,6 +142,10 @@ def checked_bytes(path: Path, record: Mapping[str, Any]) -> bytes:
     if hashlib.sha256(content).hexdigest() != record["sha256"]:
         raise DamagedRunError(f"{path.name} does not match its recorded digest.")
     return content
+
+
+def _printed(sealed: Mapping[str, Any]) -> bytes:
+    return json.dumps(sealed, indent=1, sort_keys=True).encode() + b"\n"
 
 
 def _canonical(content: Mapping[str, Any]) -> bytes:

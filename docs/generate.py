@@ -18,7 +18,24 @@ from steppe.samplers import ALL_RECIPES
 
 HERE = Path(__file__).parent
 NOTICE = "<!-- Written by `python docs/generate.py`; edit docs/recipes.toml or the docstring. -->\n\n"
-RECORDED = ("bernoulli", "theory")
+# Experiments of `steppe reproduce` in the order of the page of claims; those with recorded results are on it.
+EXPERIMENTS = {
+    "bernoulli": "Four bits",
+    "eta": "The strength of the coupling",
+    "tsp": "Eight cities",
+    "rbm": "Images of a Boltzmann machine",
+    "bnn": "Binary networks",
+    "flatness": "Samplers whose law favours flat modes",
+    "runtime": "Run time",
+    "theory": "Bounds and theorems",
+}
+FIGURES = {
+    "theory": {
+        "theory_bias.svg": "Bias of edula as printed and as corrected, beside exact numbers",
+        "theory_drift.svg": "Factor by which the center of edula contracts, as printed and true",
+        "theory_gap.svg": "Spectral gaps claimed and exact",
+    }
+}
 ORDERS = ("informed_permutation", "uniform_permutation")
 BEGINNING = re.compile(r"Cost(?: per \w+)?:")
 
@@ -35,9 +52,8 @@ def pages() -> dict[Path, str]:
     made |= {HERE / "recipes" / "index.md": recipe_index(words), HERE / "cli.md": command_line()}
     choose, claims = HERE / "choose.md", HERE / "explain" / "claims.md"
     made[choose] = replaced(choose.read_text(encoding="utf-8"), "table", choose_table(words))
-    made[claims] = claims.read_text(encoding="utf-8")
-    for name in RECORDED:
-        made[claims] = replaced(made[claims], name, verdicts(name))
+    recorded = [verdicts(name) for name in EXPERIMENTS if record_of(name).exists()]
+    made[claims] = replaced(claims.read_text(encoding="utf-8"), "verdicts", "\n\n".join(recorded))
     return made
 
 
@@ -86,15 +102,19 @@ def replaced(page: str, name: str, content: str) -> str:
     return f"{before}{begins}\n{content}\n\n{ends}{rest.split(ends)[1]}"
 
 
+def record_of(name: str) -> Path:
+    return HERE / "results" / f"reproduce_{name}.json"
+
+
 def verdicts(name: str) -> str:
     """What an experiment found, from its recorded results."""
-    recorded = json.loads((HERE / "results" / f"reproduce_{name}.json").read_text(encoding="utf-8"))
+    recorded = json.loads(record_of(name).read_text(encoding="utf-8"))
     rows = [(one["claim"], one["outcome"], one["sentence"]) for one in recorded["verdicts"]]
     cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
     ending = f"Recorded by `{recorded['provenance']['command']}`."
-    return "\n".join(
-        ["| claim | verdict | what came out |", "|---|---|---|", *(f"| {row} |" for row in cells), "", ending]
-    )
+    figures = [f"![{text}](../figures/{file})" for file, text in FIGURES.get(name, {}).items()]
+    table = ["| claim | verdict | what came out |", "|---|---|---|", *(f"| {row} |" for row in cells)]
+    return "\n\n".join([f"## {EXPERIMENTS[name]}", "\n".join(table), ending, *figures])
 
 
 def choose_table(words: dict[str, dict[str, str]]) -> str:

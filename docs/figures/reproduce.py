@@ -1,28 +1,32 @@
 """Record `steppe reproduce`: results in docs/results/, figures of the theory beside this script.
 
-python docs/figures/reproduce.py [--scale full]
+python docs/figures/reproduce.py DIRECTORY...    # what `steppe reproduce ... --out DIRECTORY` has written
+
+Every experiment found in the directories is recorded under its own name and replaces what was recorded
+before. `python docs/generate.py` then writes the verdicts into the page of claims.
 """
 
 import shutil
 import sys
-import tempfile
 from pathlib import Path
-
-from steppe.cli import main
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "results"
-EXPERIMENTS = ("bernoulli", "theory")
+MOST_BYTES = 2**20
 
 
-def record(out: Path) -> None:
-    for name in EXPERIMENTS:
-        shutil.copy(out / name / "results.json", RESULTS / f"reproduce_{name}.json")
-    for figure in sorted((out / "theory" / "figures").glob("*.svg")):
-        shutil.copy(figure, HERE / f"theory_{figure.name}")
+def record(experiment: Path) -> Path:
+    """Copy the results of one experiment, and its figures if it is the one about theory."""
+    source = experiment / "results.json"
+    if source.stat().st_size > MOST_BYTES:
+        raise SystemExit(f"{source} has more than {MOST_BYTES} bytes; it does not belong into the repository.")
+    if experiment.name == "theory":
+        for figure in sorted((experiment / "figures").glob("*.svg")):
+            shutil.copy(figure, HERE / f"theory_{figure.name}")
+    return Path(shutil.copy(source, RESULTS / f"reproduce_{experiment.name}.json"))
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        main(["reproduce", *EXPERIMENTS, "--out", scratch, *sys.argv[1:]])
-        record(Path(scratch))
+    for directory in map(Path, sys.argv[1:]):
+        for results in sorted(directory.glob("*/results.json")):
+            print(record(results.parent))

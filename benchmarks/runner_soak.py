@@ -4,7 +4,7 @@
 
 A process of its own runs `steppe.sample(out=...)`; this one reads its resident memory from /proc and its
 progress from the newest manifest. The slope is fitted by least squares after the first tenth of the run,
-when everything is compiled and the buffers are full.
+when everything is compiled and the buffers are full, and before the last commit.
 """
 
 import argparse
@@ -73,7 +73,8 @@ def main() -> None:
         begun = time.perf_counter()
         seen = watch(Path(folder) / "run", num_draws)
         seconds = time.perf_counter() - begun
-    steady = seen[seen[:, 0] > seen[-1, 0] / 10]
+    # After the last commit the process gives its memory back: it is not part of the run.
+    steady = seen[(seen[:, 0] > seen[-1, 0] / 10) & (seen[:, 0] < seen[-1, 0])]
     slope = float(np.polyfit(steady[:, 0] / 1e7, steady[:, 1], 1)[0])
     print(f"{seen[-1, 0]:.3g} chain-steps in {seconds:.0f} s, {len(seen)} commits seen")
     tenths = [seen[np.searchsorted(seen[:, 0], seen[-1, 0] * part / 10), 1] for part in range(1, 11)]

@@ -27,11 +27,22 @@ from steppe.samplers import ALL_RECIPES
 
 # Spins share their code with bits and one-hot sites of equal size with ragged ones: all recipes on all five
 # domains run in the full suite, two recipes on all five and the rest on three in the fast one. A step without
-# a decision is the beginning of one with it, block Gibbs shares its code with Gibbs, and variants with their
-# recipe: the least regular domain is enough for them in the fast suite.
+# a decision is the beginning of one with it, block Gibbs and Hamming balls share their code with Gibbs, and
+# variants with their recipe: the least regular domain is enough for them in the fast suite.
 IN_FULL_SUITE = ("spin", "categorical")
 ON_ALL_IN_FAST_SUITE = ("dmala", "gibbs")
-ON_ONE_IN_FAST_SUITE = ("dula", "edula", "edula_glu", "block_gibbs")
+ON_ONE_IN_FAST_SUITE = (
+    "dula",
+    "edula",
+    "edula_glu",
+    "edmala_ou",
+    "block_gibbs",
+    "hamming_ball",
+    "dmala_cyclical",
+    "parallel_tempering",
+    "dlmc",
+    "pas",
+)
 
 
 def case(name: str, domain: str):

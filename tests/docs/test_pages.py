@@ -15,7 +15,6 @@ QUICK = {
     "docs/index.md",
     "docs/notation.md",
     "docs/choose.md",
-    "docs/howto/constraints.md",
     "docs/explain/flat-modes.md",
     "docs/explain/edlp.md",
     "docs/explain/determinism.md",

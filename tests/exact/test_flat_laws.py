@@ -48,7 +48,7 @@ def difference_tables(target: steppe.Target, exact: bool):
     return jax.vmap(target.differences if exact else first_order)(target.domain.enumerate())
 
 
-@pytest.mark.parametrize("differences", ["gradient", "exact"])
+@pytest.mark.parametrize("differences", ["gradient", pytest.param("exact", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
 def test_roughness_tilt_satisfies_detailed_balance_for_its_own_law(domain, differences):
     target, strength = target_named(domain, "smooth"), 1.7

@@ -75,6 +75,7 @@ def test_tables_stand_beside_the_exact_values(four_bits):
     assert spectrum["dula"]["std_exact"] == pytest.approx(2.638, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["sound", "published"])
 def test_one_seed_is_enough_for_tables_without_intervals(tmp_path, monkeypatch, protocol):
     monkeypatch.setitem(bernoulli.SIZES, "quick", bernoulli.Size(1, 4, 10, 50))
@@ -91,6 +92,7 @@ def test_every_experiment_has_figures_and_a_module():
         assert callable(EXPERIMENTS[name].run)
 
 
+@pytest.mark.slow
 def test_copies_of_an_ensemble_share_the_chains():
     found = visit(
         samplers.robust_ensemble(2, 0.5, 0.4),

@@ -115,7 +115,7 @@ def test_digest_of_the_runner_tells_two_functions_apart():
 
 def with_dropout():
     torch.manual_seed(0)
-    return torch.nn.Sequential(torch.nn.Linear(NUM_SITES, 1), torch.nn.Dropout(0.5)).train()
+    return torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(NUM_SITES, 1)).train()
 
 
 WEIGHT = torch.ones(1, requires_grad=True)

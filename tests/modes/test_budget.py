@@ -84,16 +84,10 @@ CASES = {
     "orders": (lambda: counted_orders(own=False), 5_000, {}),
     "orders with own tables": (lambda: counted_orders(own=True), 2_000, {}),
 }
-QUICK = ("orders with own tables",)
 
 
-@pytest.mark.parametrize(
-    ("make", "budget", "options"),
-    [
-        pytest.param(*case, id=name, marks=[] if name in QUICK else [pytest.mark.slow])
-        for name, case in CASES.items()
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("make", "budget", "options"), CASES.values(), ids=CASES)
 def test_evaluations_are_counted_one_by_one_and_stay_within_the_budget(make, budget, options):
     target, counters = make()
     before = sum(counter.calls for counter in counters)

@@ -48,7 +48,7 @@ def test_the_flip_rate_of_an_unadjusted_sampler_becomes_the_wanted_one(recipe, w
 @pytest.mark.parametrize(
     ("recipe", "wanted"),
     [
-        (steppe.robust_ensemble(3, 0.5), 1.5),
+        pytest.param(steppe.robust_ensemble(3, 0.5), 1.5, marks=pytest.mark.slow),
         (steppe.edmala_glu(), 3.0),
         pytest.param(steppe.edmala(), 10.0, marks=pytest.mark.slow),
         pytest.param(steppe.edula(), 4.0, marks=pytest.mark.slow),

@@ -23,7 +23,7 @@ def cooling(end: float = 5.0):
     "recipe",
     [
         steppe.dmala(),
-        steppe.gibbs(4),
+        pytest.param(steppe.gibbs(4), marks=pytest.mark.slow),
         pytest.param(steppe.robust_ensemble(2, center="lattice"), marks=pytest.mark.slow),
         pytest.param(steppe.gwg(), marks=pytest.mark.slow),
     ],

@@ -12,6 +12,7 @@ from references import CASES, TINY_CASES, finite_differences
 import oracle
 import steppe
 from steppe.diagnostics.exact import target_law, transition_matrix
+from tiers import cases
 from twins import oracle_domain
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -131,7 +132,7 @@ def test_incremental_form_follows_a_walk(name):
         np.testing.assert_allclose(kept, made, rtol=0, atol=ROUNDING)
 
 
-@pytest.mark.parametrize("name", TINY_CASES, scope="module")
+@pytest.mark.parametrize("name", cases(TINY_CASES, fast=("dense", "rbm")), scope="module")
 def test_transition_matrices_match_the_oracle(name):
     target = TINY_CASES[name].make()
     domain = oracle_domain(target.domain)

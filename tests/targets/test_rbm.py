@@ -81,6 +81,14 @@ def test_layerwise_gibbs_keeps_the_law_at_any_temperature(inverse_temperature):
     assert p_value(target, ends.position, law) > FALSE_ALARM
 
 
+def test_layerwise_gibbs_is_sampled_like_any_recipe():
+    run = steppe.sample(
+        targets.rbm(W, B, BV), targets.layerwise_gibbs(), key=jax.random.key(0), num_warmup=10, num_draws=50
+    )
+    assert run.config["evaluations_per_step"] == 1
+    assert run.data["posterior"]["position"].shape == (4, 50, 4)
+
+
 def test_layerwise_gibbs_refuses_other_targets():
     sampler = targets.layerwise_gibbs().build(targets.qubo(np.eye(3)))
     with pytest.raises(steppe.errors.TargetError, match=r"rbm\(...\)"):

@@ -98,6 +98,10 @@ class LayerConditionals:
     is_exact = True
     needs_gradient = False
 
+    def evaluations(self, landscape: Landscape) -> float:
+        """Evaluations of one step: its two products with the weights are those of one value and gradient."""
+        return 1
+
     def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
         """Resample both layers once."""
         if not isinstance(landscape.target, Rbm):

@@ -98,13 +98,31 @@ def at_states(domain, states, value) -> np.ndarray:
     return table
 
 
-RESTRICTED = [("binary", name) for name in RECIPES]
-RESTRICTED += [
-    pytest.param("ragged", name, marks=pytest.mark.slow) for name in ("edmala", "gwg", "hamming_ball")
+# The others are made of the same pieces.
+FAST = [
+    "dula",
+    "dmala",
+    "edmala",
+    "edmala_glu",
+    "gibbs",
+    "hamming_ball",
+    "gwg",
+    "robust_ensemble",
+    "roughness_tilted",
 ]
 
 
-@pytest.mark.parametrize(("domain", "name"), RESTRICTED)
+def case(name, *others):
+    return pytest.param(name, *others, marks=[pytest.mark.slow] * (name not in FAST))
+
+
+RESTRICTED = [case(name, "binary") for name in RECIPES]
+RESTRICTED += [
+    pytest.param(name, "ragged", marks=pytest.mark.slow) for name in ("edmala", "gwg", "hamming_ball")
+]
+
+
+@pytest.mark.parametrize(("name", "domain"), RESTRICTED)
 def test_invalid_states_never_enter_and_are_no_defect(domain, name):
     domain = DOMAINS[domain]
     forbidden = np.arange(domain.num_states) % 3 == 2
@@ -125,7 +143,7 @@ DEFECTS = {
     "infinite gradient": {"slopes": -np.inf},
 }
 MEETINGS = [
-    (name, defect)
+    case(name, defect)
     for name in RECIPES
     for defect in DEFECTS
     if "gradient" not in defect or name not in WITHOUT_GRADIENT
@@ -173,7 +191,7 @@ EXACT = {
 
 
 @pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("name", [case(name) for name in EXACT])
 def test_law_restricted_to_valid_states_is_left_invariant(name):
     domain = DOMAINS["binary"]
     is_valid = np.arange(domain.num_states) % 3 != 2

@@ -17,7 +17,6 @@ QUICK = {
     "docs/choose.md",
     "docs/explain/flat-modes.md",
     "docs/explain/edlp.md",
-    "docs/explain/determinism.md",
     "docs/explain/exact-tests.md",
     "docs/explain/claims.md",
     "docs/howto/adding-a-sampler.md",

@@ -13,9 +13,10 @@ import pytest
 
 import oracle
 import steppe
-from exact_targets import DOMAIN_CASES
+from exact_targets import DOMAINS
 from steppe.kernel import noise
 from steppe.kernel.noise import Keys
+from tiers import cases
 from twins import Twin, both_steepnesses, quick_jit, twin_of
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -103,7 +104,7 @@ def assert_same_chain(name, seen, steps):
         np.testing.assert_allclose(rates, expected, rtol=0, atol=RATE_TOLERANCE, err_msg=name)
 
 
-@pytest.mark.parametrize("domain", DOMAIN_CASES)
+@pytest.mark.parametrize("domain", cases(DOMAINS, fast=["ragged"]))
 def test_every_chain_is_the_oracles_for_the_same_random_numbers(domain):
     keys = jax.random.split(jax.random.key(12), NUM_STEPS)
     num_moves = np.zeros(len(CHAIN_RECIPES))

@@ -22,6 +22,7 @@ Y = (X[:, 0] > 0).astype(np.float32)
 TINY = protocol.Size(4, 3, 5, 3, 2, 2, 2)
 
 
+@pytest.mark.slow
 def test_log_points_are_five_steps_apart_and_have_outputs_of_every_row():
     target = binary_network(X, Y, 4, preset="published")
     found = logged(target, steppe.dmala(0.1), X[:7], 0, num_chains=5, num_points=6)

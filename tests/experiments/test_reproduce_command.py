@@ -100,6 +100,7 @@ def wait_for(path, process):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interruptible")
 def test_run_killed_half_way_resumes_to_the_same_results(tmp_path):
     own = tmp_path / "killed" / "fake"

@@ -12,6 +12,7 @@ from contract.cases import chain_keys, one_chain, quick_jit, run_chains, starts,
 from exact_targets import target_named
 from steppe.diagnostics.exact import target_law
 from steppe.kernel import noise
+from tiers import cases
 
 STEP = 2.0
 PAIRS = {
@@ -21,7 +22,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", cases(PAIRS, fast=["edmala"]))
 def test_unadjusted_is_metropolis_with_acceptance_forced(monkeypatch, name):
     target = target_on("ragged")
     unadjusted, adjusted = (recipe.build(target, audit=False) for recipe in PAIRS[name])

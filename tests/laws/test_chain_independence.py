@@ -1,6 +1,7 @@
 """A chain does not depend on how many others run beside it."""
 
 import numpy as np
+import pytest
 
 import steppe
 from contract.cases import chain_keys, one_chain, quick_jit, run_chains, starts, target_on
@@ -8,6 +9,7 @@ from contract.cases import chain_keys, one_chain, quick_jit, run_chains, starts,
 CHAIN = 2
 
 
+@pytest.mark.slow
 def test_chain_is_the_same_alone_as_among_four():
     target = target_on("ragged")
     sampler = steppe.edmala().build(target)

@@ -123,7 +123,7 @@ def test_exact_coupling_has_the_logits_of_the_linear_one_at_a_smaller_step(name,
 
 
 @pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("name", ["edula", "edmala"])
+@pytest.mark.parametrize("name", [pytest.param("edula", marks=pytest.mark.slow), "edmala"])
 def test_exact_coupling_walks_the_path_of_the_linear_one_at_a_smaller_step(name):
     exact, linear = (run(recipe, target_on("binary"))[1] for recipe in FORMS[name])
     assert_same(exact.position, linear.position)

@@ -74,6 +74,7 @@ def test_pooled_chains_share_their_numbers_and_others_do_not():
     assert len(np.unique(alone.statistic("step_size"))) == COUNTS["num_chains"]
 
 
+@pytest.mark.slow
 def test_pooling_does_not_depend_on_chunks(monkeypatch):
     from steppe.run import engine
 

@@ -19,8 +19,8 @@ RECIPES = {
     "gibbs": steppe.gibbs(2, scan="systematic"),
     "dula": steppe.dula(),
 }
-# A step of `dula` is one of `edmala` with less in it.
-CASES = cases(RECIPES, slow=("dula",))
+# A step of `dula` is one of `edmala` with less in it; copies are chains within a chain.
+CASES = cases(RECIPES, slow=("dula", "robust_ensemble"))
 ALL_ROWS = COUNTS["num_warmup"] + COUNTS["num_draws"]
 
 

@@ -65,7 +65,8 @@ def num_covered(lower, upper, truth) -> int:
     return int(np.sum((lower <= truth) & (truth <= upper)))
 
 
-@pytest.mark.parametrize("num_sites", [10, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("num_sites", [10, 200])
 def test_stated_interval_covers_the_closed_form_as_often_as_stated(num_sites):
     target, states, variance, truth = case(num_sites)
     found = local_entropy(target, states, variance, jax.random.key(0), **SIZES)

@@ -158,6 +158,7 @@ def test_chains_keep_to_orders_and_to_the_value_of_their_order():
     assert are_identical(ends, steps(sampler, keys, positions))
 
 
+@pytest.mark.slow
 def test_an_infinite_coupling_variance_is_no_coupling():
     # The center only adds gains over η, so at a huge η the same keys make the same moves.
     target = small_tsp(7)

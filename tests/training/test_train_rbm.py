@@ -85,6 +85,7 @@ def test_the_reported_likelihood_is_the_exact_one_for_small_machines():
     assert found.standard_error == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recipe", [steppe.edmala(), steppe.gibbs(2)], ids=lambda r: r.name)
 def test_any_recipe_serves_as_sampler(recipe):
     trained = training.train_rbm(DATA, 3, sampler=recipe, k=2, **SHORT)

@@ -47,7 +47,9 @@ def test_enumerated_local_entropy_is_the_sum_over_all_states(domain):
     assert not found.standard_error.any()
 
 
-@pytest.mark.parametrize(("domain", "radius"), [("binary", 1), ("ragged", 2), ("binary", 3)])
+@pytest.mark.parametrize(
+    ("domain", "radius"), [("binary", 1), ("ragged", 2), pytest.param("binary", 3, marks=pytest.mark.slow)]
+)
 def test_ball_is_the_sum_over_states_with_few_changes(domain, radius):
     target = TARGETS[domain]
     states = target.domain.enumerate()

@@ -27,6 +27,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -42,7 +43,10 @@ NUM_COMMITS_AT_CALLS = 4
 ROWS_PER_COMMIT = 32
 MOST_COMMITS_OF_A_LIFE = 6
 CALLS = ("write", "fsync", "rename", "unlink")
-FILES = ("run.json", "segments/{:06d}.npz", "chains/{:06d}.npz", "manifest-{:06d}.json")
+# What the run begins with, and what its commits write: two threads do that, and strace counts the calls of
+# each thread apart, so that the first of one would hide the first of the other.
+BEGINNING = ("", "run.json")
+COMMITS = ("segments", "chains", "segments/{:06d}.npz", "chains/{:06d}.npz", "manifest-{:06d}.json")
 BAD = ("unreadable", "different", "runs different", "runs damaged")
 
 
@@ -201,36 +205,36 @@ def kills_at_calls(folder: Path, limit: int | None) -> Counter[str]:
     """Kill at each write, fsync, rename and unlink of the first commits, one process per call."""
     campaign = Campaign(folder, ROWS_PER_COMMIT * (NUM_COMMITS_AT_CALLS - 1))
     path = folder / "calls"
-    code, calls = traced(campaign, path, None)
-    campaign.check_finished(path, code)
-    places = [(call, n + 1) for call in CALLS for n in range(calls.count(f"{call}("))]
-    for place in places[:: max(1, len(places) // limit) if limit else 1]:
-        code, _ = traced(campaign, path, place)
-        assert code == -signal.SIGKILL, f"{place} was not reached: {code}"
-        campaign.found[f"at a {place[0]}"] += 1
-        campaign.look(path)
-        campaign.check_finished(path, campaign.finish(path))
+    for names in (BEGINNING, COMMITS):
+        code, calls = traced(campaign, path, names, None)
+        campaign.check_finished(path, code)
+        places = [(call, n + 1) for call in CALLS for n in range(most_by_one_thread(calls, call))]
+        for place in places[:: max(1, 2 * len(places) // limit) if limit else 1]:
+            code, _ = traced(campaign, path, names, place)
+            assert code == -signal.SIGKILL, f"{place} was not reached: {code}"
+            campaign.found[f"at a {place[0]}"] += 1
+            campaign.look(path)
+            campaign.check_finished(path, campaign.finish(path))
     return campaign.found
 
 
-def traced(campaign: Campaign, path: Path, place: tuple[str, int] | None) -> tuple[int, str]:
+def most_by_one_thread(calls: str, call: str) -> int:
+    """How often the busiest thread made a call; lines begin with the number of the thread."""
+    threads = Counter(line.split()[0] for line in calls.splitlines() if f" {call}(" in line)
+    return max(threads.values(), default=0)
+
+
+def traced(
+    campaign: Campaign, path: Path, names: Sequence[str], place: tuple[str, int] | None
+) -> tuple[int, str]:
     """Run a process under strace, to be killed at the n-th call of a kind; return its end and its calls."""
     log = campaign.folder / "strace.txt"
     victim = campaign.victim(path)
-    options = [option for name in watched(path) for option in ("-P", name)]
+    options = [option for name in watched(path, names) for option in ("-P", name)]
     if place is not None:
         options += ["-e", f"inject={place[0]}:signal=KILL:when={place[1]}"]
-    command = [
-        "strace",
-        "-f",
-        "-e",
-        f"trace={','.join(CALLS)}",
-        *options,
-        "-o",
-        str(log),
-        "-p",
-        str(victim.pid),
-    ]
+    traced_calls = f"trace={','.join(CALLS)}"
+    command = ["strace", "-f", "-e", traced_calls, *options, "-o", str(log), "-p", str(victim.pid)]
     tracer = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert tracer.stderr is not None
     assert "attached" in tracer.stderr.readline()
@@ -241,11 +245,10 @@ def traced(campaign: Campaign, path: Path, place: tuple[str, int] | None) -> tup
     return code, log.read_text()
 
 
-def watched(path: Path) -> list[str]:
-    """Names of every file and folder that the first commits touch."""
-    numbered = [name.format(n) for name in FILES for n in range(1, NUM_COMMITS_AT_CALLS + 1)]
-    names = {name + end for name in numbered for end in ("", ".partial")}
-    return [str(path), str(path / "segments"), str(path / "chains"), *(str(path / n) for n in sorted(names))]
+def watched(path: Path, names: Sequence[str]) -> list[str]:
+    """Paths of files and folders, those of the first commits for a name with a number in it."""
+    numbered = {name.format(n) for name in names for n in range(1, NUM_COMMITS_AT_CALLS + 1)}
+    return sorted(str(path / name) + end for name in numbered for end in ("", ".partial"))
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ def record(experiment: Path) -> Path:
     """Copy the results of one experiment, and its figures if it is the one about theory."""
     source = experiment / "results.json"
     if source.stat().st_size > MOST_BYTES:
-        raise SystemExit(f"{source} has more than {MOST_BYTES} bytes; it does not belong into the repository.")
+        raise SystemExit(f"{source} has more than {MOST_BYTES} bytes; the repository takes less.")
     if experiment.name == "theory":
         for figure in sorted((experiment / "figures").glob("*.svg")):
             shutil.copy(figure, HERE / f"theory_{figure.name}")

@@ -97,14 +97,15 @@ def _moves(answers: Mapping[str, Content], entropic: str, plain: str) -> str:
 
 
 def _law_verdict(name: str, answer: Content) -> Verdict:
-    """Whether a sampler started at exact draws keeps the exact mean: within the margin, or outside."""
+    """Whether a sampler started at exact draws keeps the exact mean: the whole interval within the margin."""
     exact = exact_costs()
     gap = mean_estimate(answer["law_mean"] - exact.mean)
     low, high = gap.low or gap.value, gap.high or gap.value
     if max(abs(low), abs(high)) <= LAW_MARGIN:
         outcome = "holds"
     else:
-        outcome = "does not hold" if low > 0 or high < 0 else "not distinguishable"
+        is_outside = low > LAW_MARGIN or high < -LAW_MARGIN
+        outcome = "does not hold" if is_outside else "not distinguishable"
     return Verdict(
         claim=f"{name} has law π ∝ exp(−cost), as it should: its mean cost is that of enumeration.",
         outcome=outcome,

@@ -52,6 +52,8 @@ def stream(engine: Engine, num_rows: int, report: Reporter, directory: RunDirect
                 commits.begin(engine.saved(), engine.next_row, seconds)
                 seconds, last_commit = 0.0, time.monotonic()
             commits.raise_what_failed()
+            if stops:
+                commits.finish()
             if stops and not interrupted():
                 raise PeerError("Another process of the run was interrupted. Everything is committed.")
             if stops:
@@ -75,7 +77,7 @@ class Commits:
 
     def begin(self, chains: dict[str, np.ndarray], next_row: int, seconds: float) -> None:
         """Begin to commit the rows that wait, once the commit before is done."""
-        self._finish()
+        self.finish()
         rows = self.waiting.rows
         self._begun = self._writer.submit(self._directory.commit, rows, chains, next_row, seconds)
         self.waiting, self._spare = self._spare, self.waiting
@@ -84,9 +86,10 @@ class Commits:
     def raise_what_failed(self) -> None:
         """Stop the run at once if a commit could not be made."""
         if self._begun is not None and self._begun.done():
-            self._finish()
+            self.finish()
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """Wait for the commit that was begun, and raise what went wrong in it."""
         begun, self._begun = self._begun, None
         if begun is not None:
             begun.result()
@@ -97,7 +100,7 @@ class Commits:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._writer.shutdown()
         if kind is None:
-            self._finish()
+            self.finish()
 
 
 def row_arrays(rows: Rows, keep: str) -> dict[str, np.ndarray]:

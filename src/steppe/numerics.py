@@ -65,6 +65,22 @@ def total(terms: Array) -> Array:
     return jnp.matmul(terms, jnp.ones(terms.shape[-1:], terms.dtype), precision="highest")
 
 
+def log_sum_exp(values: Array) -> Array:
+    """`log Σ exp` over the last axis, where `−inf` counts nothing; summed as `total` does."""
+    largest = jnp.max(values, axis=-1, keepdims=True)
+    zero = jnp.where(jnp.isfinite(largest), largest, 0)
+    return jnp.log(total(jnp.exp(values - zero))) + zero[..., 0]
+
+
+def first_maximum(values: Array) -> Array:
+    """Index of the largest value along the last axis, as `argmax` where nothing is NaN.
+
+    On a CPU, XLA makes the values of an `argmax` one at a time inside its loop; a maximum and a comparison
+    are vectorised.
+    """
+    return jnp.argmax(values == jnp.max(values, axis=-1, keepdims=True), axis=-1)
+
+
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     result = jnp.full_like(x, coefficients[0])
     for coefficient in coefficients[1:]:

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from scipy import special
 
-from steppe.numerics import log1p_of_fraction, normal_quantile, softplus, total
+from steppe.numerics import (
+    first_maximum,
+    log1p_of_fraction,
+    log_sum_exp,
+    normal_quantile,
+    softplus,
+    total,
+)
 
 EPSILON = np.finfo(np.float32).eps
 
@@ -48,3 +55,20 @@ def test_normal_quantiles_are_those_of_jax_in_double_precision(float64):
 def test_total_is_the_sum_over_the_last_axis():
     terms = np.random.default_rng(0).standard_normal((5, 1001)).astype(np.float32)
     np.testing.assert_allclose(total(terms), terms.astype(float).sum(axis=-1), atol=1e-4)
+
+
+def test_log_sum_exp_is_right_where_weights_are_huge_tiny_or_nothing():
+    rows = np.random.default_rng(0).normal(0, 50, (40, 33)).astype(np.float32)
+    rows[:, ::4] = -np.inf
+    rows[0] += 1e4
+    exact = special.logsumexp(rows.astype(float), axis=-1)
+    np.testing.assert_allclose(log_sum_exp(rows), exact, rtol=4 * EPSILON, atol=4 * EPSILON)
+    assert log_sum_exp(jnp.full(3, -jnp.inf)) == -jnp.inf
+    assert log_sum_exp(jnp.array([0.0, jnp.inf])) == jnp.inf
+
+
+def test_the_first_maximum_is_where_argmax_finds_it():
+    rows = np.random.default_rng(1).integers(0, 9, (50, 60)).astype(np.float32)  # with many ties
+    rows[0] = -np.inf
+    rows[1:, :7] = -np.inf
+    assert np.array_equal(first_maximum(rows), rows.argmax(axis=-1))

@@ -124,7 +124,8 @@ class BlockConditional:
         target = landscape.target
         key_base, key_draw = jax.random.split(key)
         bases, exists = self.bases(target, state, sites)
-        base = bases[noise.categorical(key_base, jnp.where(exists, 0.0, -jnp.inf))]
+        is_drawn = self.radius is not None
+        base = bases[noise.categorical(key_base, jnp.where(exists, 0.0, -jnp.inf)) if is_drawn else 0]
         levels, values, num_broken = self.candidates(target, state, sites, base)
         weights = landscape.inverse_temperature * (values - jnp.max(values))
         chosen = noise.categorical(key_draw, weights)
@@ -176,6 +177,8 @@ def random_subset(key: Array, num_sites: int, size: int) -> Array:
     """Return `size` distinct sites, every subset equally likely (Floyd's algorithm, no sort of all)."""
     first = num_sites - size
     draws = jax.random.randint(key, (size,), 0, np.arange(first, num_sites) + 1)
+    if size == 1:
+        return draws
 
     def add(index: Array, chosen: Array) -> Array:
         is_taken = jnp.any(chosen == draws[index])

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 
 from steppe.kernel.threefry import unrolled, word_pairs
-from steppe.numerics import normal_quantile
+from steppe.numerics import first_maximum, normal_quantile
 
 # The place of the shared words, beyond any site.
 SHARED = 2**32 - 1
@@ -81,7 +81,9 @@ def gumbel(key: Array, shape: tuple[int, ...]) -> Array:
 
 def categorical(key: Array, log_weights: Array) -> Array:
     """Index along the last axis with probability proportional to `exp(log_weights)`."""
-    return jnp.argmax(log_weights + gumbel(key, log_weights.shape), axis=-1)
+    # Noise in one long row: XLA vectorises the last axis only, and there are few levels.
+    perturbed = log_weights.reshape(-1) + gumbel(key, (log_weights.size,))
+    return first_maximum(perturbed.reshape(log_weights.shape))
 
 
 def normal(key: Array, shape: tuple[int, ...]) -> Array:

@@ -6,6 +6,7 @@ positions costs two matrix products. The inputs are also all that single-site mo
 
 from typing import Protocol
 
+import jax
 import jax.numpy as jnp
 from jax import Array
 
@@ -105,9 +106,16 @@ class LinearUnits:
         """Exact differences of flips at a few sites, `O(units)` each."""
         jumps = self.domain.slopes(position[sites], jnp.ones(sites.shape))
         flips = jnp.sum(jumps, axis=1)  # one of the two levels is where the site is
-        moved = self.unit.value(memory + flips[:, None] * self.columns[sites])
-        # Subtracted unit by unit before the sum, which is large where the difference is small.
-        gains = jnp.sum(moved - self.unit.value(memory), axis=1) + flips * self.linear[sites]
+        now = self.unit.value(memory)
+
+        def gain(flip: tuple[Array, Array]) -> Array:
+            site, change = flip
+            # Subtracted unit by unit before the sum, which is large where the difference is small.
+            moved = self.unit.value(memory + change * self.columns[site]) - now
+            return total(moved) + change * self.linear[site]
+
+        # One site after another: the memory and its values are made once, and few arrays are in use.
+        gains = jax.lax.map(gain, (sites, flips))
         return jnp.where(jumps == 0, 0, gains[:, None])
 
     def follow(self, memory: Array, position: Array, site: Array, level: Array) -> Array:

@@ -12,6 +12,7 @@ from steppe.kernel import noise
 from steppe.kernel.landscape import Landscape
 from steppe.kernel.noise import Keys
 from steppe.kernel.state import State
+from steppe.numerics import first_maximum, log_sum_exp
 from steppe.pytree import piece, static
 
 
@@ -36,11 +37,13 @@ class Picks(NamedTuple):
 
     def sample(self, keys: Keys) -> Path:
         """Pick by Gumbel maxima; a picked site is out of the race."""
-        perturbed = self.scores + noise.gumbel(keys.position, self.scores.shape)
+        # In one long row: XLA vectorises the last axis only, and there are few choices.
+        perturbed = self.scores.reshape(-1) + noise.gumbel(keys.position, (self.scores.size,))
 
         def pick(remaining: Array, _: None) -> tuple[Array, tuple[Array, Array]]:
-            site, choice = jnp.unravel_index(jnp.argmax(remaining), remaining.shape)
-            return remaining.at[site].set(-jnp.inf), (site, choice)
+            site, choice = jnp.unravel_index(first_maximum(remaining), self.scores.shape)
+            table = remaining.reshape(self.scores.shape).at[site].set(-jnp.inf)
+            return table.reshape(-1), (site, choice)
 
         _, (sites, choices) = jax.lax.scan(pick, perturbed, length=self.num_flips)
         old_levels = self.levels[sites]
@@ -52,7 +55,7 @@ class Picks(NamedTuple):
 
         def pick(remaining: Array, change: tuple[Array, Array]) -> tuple[Array, Array]:
             site, choice = change
-            term = remaining[site, choice] - jax.nn.logsumexp(remaining)
+            term = remaining[site, choice] - log_sum_exp(remaining.reshape(-1))
             return remaining.at[site].set(-jnp.inf), term
 
         choices = jnp.zeros_like(value.levels) if self.domain.is_two_level else value.levels

@@ -22,6 +22,7 @@ from steppe.kernel.proposal.order_moves import (
     moved,
 )
 from steppe.kernel.state import State
+from steppe.numerics import log_sum_exp
 from steppe.pytree import piece, static
 
 
@@ -53,7 +54,7 @@ class ScoredMoves(NamedTuple):
     @classmethod
     def of(cls, kinds: tuple[str, ...], scores: Array) -> "ScoredMoves":
         """Normalise every row once; draws and probabilities both need it."""
-        return cls(kinds, scores, jax.nn.logsumexp(scores, axis=-1))
+        return cls(kinds, scores, log_sum_exp(scores))
 
     def sample(self, keys: Keys) -> Move:
         """Draw a row, then a column of it: the same law as one draw, with far fewer random numbers."""
@@ -69,7 +70,7 @@ class ScoredMoves(NamedTuple):
         is_back = value.shift < 0
         row = jnp.where(is_back, value.last, value.first)
         column = jnp.where(is_back, value.first, value.last)
-        return [self.scores[value.kind, row, column] - jax.nn.logsumexp(self.rows)]
+        return [self.scores[value.kind, row, column] - log_sum_exp(self.rows.reshape(-1))]
 
 
 @piece

@@ -2,14 +2,13 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
 from steppe.domain import Domain
 from steppe.kernel import noise
 from steppe.kernel.noise import Keys
-from steppe.numerics import softplus
+from steppe.numerics import log_sum_exp, softplus
 
 
 class Flips(NamedTuple):
@@ -42,5 +41,5 @@ class Levels(NamedTuple):
     def terms(self, value: Array) -> list[Array]:
         """Log-probability of a position, one term per site."""
         levels = self.domain.to_levels(value).astype(jnp.int32)
-        log_probs = jax.nn.log_softmax(self.logits, axis=-1)
-        return [jnp.take_along_axis(log_probs, levels[:, None], axis=-1)[:, 0]]
+        chosen = jnp.take_along_axis(self.logits, levels[:, None], axis=-1)[:, 0]
+        return [chosen - log_sum_exp(self.logits)]

@@ -257,6 +257,16 @@ def test_refuses(case):
         from_numpyro(one_site(make))
 
 
+def test_refuses_what_is_no_model():
+    with pytest.raises(TargetError, match=r"calls `numpyro.sample`; got int"):
+        from_numpyro(3)
+
+
+def test_arguments_that_do_not_fit_the_model_are_named():
+    with pytest.raises(TargetError, match=r"missing a required argument: 'seen'.*kwargs="):
+        from_numpyro(discrete_model)
+
+
 def test_category_is_refused_where_it_would_have_to_be_a_real_number():
     with pytest.raises(TargetError, match=r"Site 'category' is categorical.*gradient='differences'"):
         from_numpyro(discrete_model, 1.0, gradient="autograd")

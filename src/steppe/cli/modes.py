@@ -6,7 +6,7 @@ import jax
 from rich.console import Console
 
 from steppe.cli.output import AsJson, print_json
-from steppe.cli.resolve import make_target
+from steppe.cli.resolve import target_of
 from steppe.modes.find import DEFAULT_BUDGET, Flatness, find_flat_modes
 
 
@@ -28,7 +28,8 @@ def modes(
     Parameters
     ----------
     target
-        Built-in target, or `module:function` that returns a `steppe.Target`.
+        Built-in target, `module:function` that returns a `steppe.Target`, or a TOML run file that names
+        either with its parameters.
     seed
         Random seed.
     num_modes
@@ -45,7 +46,7 @@ def modes(
         Print the table as JSON.
     """
     found = find_flat_modes(
-        make_target(target, {}),
+        target_of(target),
         key=jax.random.key(seed),
         num_modes=num_modes,
         budget=budget,

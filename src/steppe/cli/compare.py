@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import jax
-from rich.console import Console
 
-from steppe.cli.output import AsJson, print_json
+from steppe.cli.output import AsJson, print_json, wide_console
 from steppe.cli.resolve import make_recipe, target_of
 from steppe.compare import compare as compared
 from steppe.compare.comparison import DEFAULT_BUDGET, DEFAULT_SEEDS, Rule
@@ -64,4 +63,4 @@ def compare(
     if as_json:
         print_json(found.results.model_dump(mode="json"))
     else:
-        Console().print(found.summary())
+        wide_console().print(found.summary())

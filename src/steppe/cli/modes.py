@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import jax
-from rich.console import Console
 
-from steppe.cli.output import AsJson, print_json
+from steppe.cli.output import AsJson, print_json, wide_console
 from steppe.cli.resolve import target_of
 from steppe.modes.find import DEFAULT_BUDGET, Flatness, find_flat_modes
 
@@ -58,4 +57,4 @@ def modes(
     if as_json:
         print_json({"num_evaluations": found.num_evaluations, "modes": found.to_records()})
     else:
-        Console().print(found.table())
+        wide_console().print(found.table())

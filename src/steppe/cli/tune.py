@@ -3,9 +3,8 @@
 from pathlib import Path
 
 import jax
-from rich.console import Console
 
-from steppe.cli.output import AsJson, print_json
+from steppe.cli.output import AsJson, print_json, wide_console
 from steppe.cli.resolve import make_recipe, target_of
 from steppe.run.adapt import TARGET_ACCEPTANCE
 from steppe.tune import tune as tuned_recipe
@@ -76,4 +75,4 @@ def tune(
     if as_json:
         print_json(found.to_dict())
     else:
-        Console().print(found.table())
+        wide_console().print(found.table())

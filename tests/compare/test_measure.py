@@ -1,5 +1,7 @@
 """Figures of a comparison are those of the run they are said to be of."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -70,6 +72,11 @@ def test_effective_draws_are_per_thousand_kept_evaluations_of_all_seeds(measured
     half = scipy.stats.t.ppf(0.975, SEEDS - 1) * scale * worth.standard_error
     assert found.high - found.value == pytest.approx(half)
     assert row["ess_per_second"].value == pytest.approx(worth.num_effective / measured.seconds)
+
+
+def test_step_size_that_was_left_to_the_domain_is_shown_in_its_units(measured):
+    default = dataclasses.replace(measured, recipe=steppe.dmala())
+    assert tables_of(default)["spending"]["step_size"] == pytest.approx(0.2 * TARGET.domain.squared_unit)
 
 
 def test_distances_are_beside_those_of_as_many_independent_draws(measured):

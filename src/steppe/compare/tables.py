@@ -81,7 +81,7 @@ def results_of(request: Request, measured: Mapping[str, Measurement], tuning: Ma
         question=f"What do {request.budget} evaluations buy with each sampler on {target.domain!r}?",
         tables=[
             _efficiency_table(measured, request.num_seeds),
-            _spending_table(measured),
+            _spending_table(measured, target),
             _law_table(measured, target, law),
         ],
         figures=figures,
@@ -149,11 +149,11 @@ def _efficiency_table(measured: Mapping[str, Measurement], num_seeds: int) -> Ta
     return Table(key="efficiency", title="What the budget buys", columns=EFFICIENCY_COLUMNS, rows=rows)
 
 
-def _spending_table(measured: Mapping[str, Measurement]) -> Table:
+def _spending_table(measured: Mapping[str, Measurement], target: Target) -> Table:
     rows = [
         {
             "sampler": label,
-            "step_size": _number(m.recipe.numbers.get("step_size")),
+            "step_size": _number(m.recipe.build(target, audit=False).numbers.get("step_size")),
             "cost": m.spending.evaluations_per_step,
             "steps": m.spending.num_draws * m.spending.thinning,
             "acceptance": _over_seeds(m.acceptance_rate),
@@ -230,9 +230,8 @@ def _notes(measured: Mapping[str, Measurement], tuning: Mapping[str, Tuned], tar
     ]
     for label, m in measured.items():
         if not m.recipe.is_exact:
-            notes.append(
-                f"{label} is unadjusted: its law is biased, and its step size is its adjusted twin's."
-            )
+            origin = ", and its step size is its adjusted twin's" if label in tuning else ""
+            notes.append(f"{label} is unadjusted: its law is biased{origin}.")
     notes += [f"{label}: {m.recipe.log_law(target).statement}" for label, m in measured.items()]
     notes += [
         f"{label}: tuned with {t.num_evaluations:g} evaluations. {t.reason}" for label, t in tuning.items()
@@ -263,7 +262,7 @@ def _over_seeds(values: np.ndarray) -> Estimate | None:
 
 
 def _number(value: object) -> float | None:
-    if value is None or hasattr(value, "multiple"):
+    if value is None:
         return None
     number = float(value)  # type: ignore[arg-type]
     return number if math.isfinite(number) else None

@@ -109,11 +109,15 @@ def record_of(name: str) -> Path:
 def verdicts(name: str) -> str:
     """What an experiment found, from its recorded results."""
     recorded = json.loads(record_of(name).read_text(encoding="utf-8"))
-    rows = [(one["claim"], one["outcome"], one["sentence"]) for one in recorded["verdicts"]]
+    # Two columns: beside a third one, the long sentences become towers of single words on a phone.
+    rows = [
+        (f"{one['claim']} **{capitalised(one['outcome'])}.**", one["sentence"])
+        for one in recorded["verdicts"]
+    ]
     cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
     ending = f"Recorded by `{recorded['provenance']['command']}`."
     figures = [f"![{text}](../figures/{file})" for file, text in FIGURES.get(name, {}).items()]
-    table = ["| claim | verdict | what came out |", "|---|---|---|", *(f"| {row} |" for row in cells)]
+    table = ["| claim and verdict | what came out |", "|---|---|", *(f"| {row} |" for row in cells)]
     return "\n\n".join([f"## {EXPERIMENTS[name]}", "\n".join(table), ending, *figures])
 
 

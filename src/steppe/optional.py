@@ -5,7 +5,7 @@ from types import ModuleType
 
 from steppe.errors import MissingPackageError
 
-EXTRAS = ("blackjax", "data", "graphs", "networks", "numpyro", "plots", "pymc", "report", "torch")
+EXTRAS = ("blackjax", "cli", "data", "graphs", "networks", "numpyro", "plots", "pymc", "report", "torch")
 
 
 def needed(package: str, extra: str, purpose: str) -> ModuleType:
@@ -20,11 +20,18 @@ def needed(package: str, extra: str, purpose: str) -> ModuleType:
     purpose
         What it is needed for, as the beginning of a sentence.
     """
+    name = package.split(".", maxsplit=1)[0]
+    line = f'pip install "steppe[{extra}]"' if extra in EXTRAS else f"pip install {extra}"
     try:
+        importlib.import_module(name)
         return importlib.import_module(package)
     except ImportError as error:
-        name = package.split(".", maxsplit=1)[0]
-        line = f'pip install "steppe[{extra}]"' if extra in EXTRAS else f"pip install {extra}"
+        if isinstance(error, ModuleNotFoundError) and error.name == name:
+            raise MissingPackageError(
+                f"{purpose} needs `{name}`, which is not installed; `{line}` adds it."
+            ) from error
+        # There, but too old to have this part of it, or at odds with another package.
         raise MissingPackageError(
-            f"{purpose} needs `{name}`, which is not installed; `{line}` adds it."
+            f"{purpose} needs `{package}`, which the installed `{name}` does not give: {error}. "
+            f"`{line} --upgrade` brings one that does."
         ) from error

@@ -23,11 +23,33 @@ def test_tune_prints_what_it_tried_as_json_and_draws_it(capsys, tmp_path):
     assert (tmp_path / "tuning.svg").exists()
 
 
+@pytest.fixture
+def run_file(tmp_path):
+    path = tmp_path / "model.toml"
+    text = 'target = "ising_lattice"\n[target_parameters]\nshape = [2, 3]\ncoupling = 0.3\n'
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_run_file_names_a_target_with_its_parameters(capsys, run_file):
+    counts = ["--seeds", "2", "--budget", "100", "--tuned-by", "none"]
+    call(["compare", run_file, "--samplers", "gibbs", *counts, "--json"])
+    assert "Spin(6)" in json.loads(capsys.readouterr().out)["question"]
+
+
+@pytest.mark.slow
+def test_run_file_serves_every_verb_that_looks_at_a_target(capsys, run_file):
+    call(["tune", run_file, *QUICK, "--json"])
+    assert json.loads(capsys.readouterr().out)["recipe"] == "dmala"
+    call(["modes", run_file, "--budget", "2000", "--json"])
+    assert len(json.loads(capsys.readouterr().out)["modes"][0]["levels"]) == 6
+
+
 def test_compare_prints_results_as_json_and_saves_them(capsys, tmp_path):
     counts = ["--seeds", "2", "--budget", "100", "--tuned-by", "none"]
     call(["compare", "paper_bernoulli", "--samplers", "gibbs", *counts, "--json", "--out", str(tmp_path)])
     found = json.loads(capsys.readouterr().out)
-    assert [table["key"] for table in found["tables"]] == ["efficiency", "law"]
+    assert [table["key"] for table in found["tables"]] == ["efficiency", "spending", "law"]
     assert (tmp_path / "results.json").exists()
 
 
@@ -40,6 +62,7 @@ def test_compare_prints_results_as_json_and_saves_them(capsys, tmp_path):
         (["compare", "paper_bernoulli", "--samplers", "informed_permutation"], "moves orders"),
         (["tune", "paper_bernoulli", "--recipe", "dula"], "accepts every proposal"),
         (["tune", "paper_bernouli"], "Did you mean paper_bernoulli"),
+        (["tune", "missing.toml"], "no run file missing.toml"),
     ],
 )
 def test_bad_request_exits_with_2_and_a_remedy(capsys, arguments, message):

@@ -29,10 +29,10 @@ def rows(comparison, table):
 
 
 def test_every_sampler_spends_the_same_number_of_evaluations(comparison):
-    for row in rows(comparison, "efficiency").values():
+    for row in rows(comparison, "spending").values():
         spent = row["cost"] * row["steps"] / 0.8
         assert BUDGET - row["cost"] * 5 <= spent <= BUDGET + row["cost"] * 5
-    assert rows(comparison, "efficiency")["gibbs, twice"]["cost"] == 4
+    assert rows(comparison, "spending")["gibbs, twice"]["cost"] == 4
 
 
 def test_unadjusted_recipe_gets_the_step_size_of_its_adjusted_twin(comparison):

@@ -9,6 +9,7 @@ from exact_targets import polynomial_target
 from steppe.diagnostics.efficiency import efficiency
 from steppe.diagnostics.exact import integrated_autocorrelation_time, transition_matrix
 from steppe.run.loop import advance
+from steppe.tune.grids import checked_values
 from steppe.tune.trial import adjusted
 
 TARGET = polynomial_target(steppe.Binary(4), 3.0)
@@ -41,6 +42,19 @@ def test_efficiency_goal_takes_the_value_with_most_effective_draws(by_efficiency
     assert by_efficiency.chosen == int(np.argmax(scores))
     assert by_efficiency.best.value == by_efficiency.recipe.numbers["step_size"]
     assert scores[0] < min(scores[1:])  # at 0.05 a chain hardly moves
+
+
+def test_effective_draws_are_counted_per_evaluation_of_kept_steps(by_efficiency):
+    for trial in by_efficiency.trials:
+        assert trial.ess_per_evaluation.value == pytest.approx(trial.num_effective / (8 * 400))
+
+
+def test_default_grid_is_in_the_units_of_the_domain():
+    grids = [
+        checked_values(steppe.dmala(), polynomial_target(domain, 1.0), "step_size", None)
+        for domain in (steppe.Binary(3), steppe.Spin(3))
+    ]
+    np.testing.assert_allclose(grids[1], 4 * np.asarray(grids[0]))  # a flip of a spin is twice as long
 
 
 def test_runs_too_short_for_effective_draws_are_judged_by_flips():

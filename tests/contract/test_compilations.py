@@ -1,6 +1,7 @@
 """Numbers are traced: no step size, variance, temperature or target array ever recompiles a loop."""
 
 import jax
+import jax.numpy as jnp
 import pytest
 
 import steppe
@@ -11,6 +12,9 @@ from steppe.samplers import ALL_RECIPES
 from tiers import cases
 
 DOMAIN = steppe.Binary(10)
+# A first run makes a program that draws starts, one that evaluates them and one that steps; the rest are
+# single operations on numbers of the recipe. Each is compiled before the first draw, while a user waits.
+MOST_PROGRAMS = 10
 
 
 def fresh_runner():
@@ -56,6 +60,17 @@ def test_recipe_can_be_made_inside_a_compiled_function():
         expected = outside(steppe.edmala_glu(α, η).build(target), key, starts(DOMAIN)[0])
         assert (inside(α, η, starts(DOMAIN)[0]) == expected).all()
     assert inside._cache_size() == 1
+
+
+@pytest.mark.parametrize("initial", [None, jnp.zeros((4, 11))], ids=["drawn", "given"])
+def test_first_run_compiles_few_programs(initial, caplog):
+    target = steppe.Target(lambda x: jnp.tanh(x).sum() - (x.sum() - 3) ** 2, steppe.Binary(11))
+    jax.clear_caches()
+    key = jax.random.key(0)
+    with jax.log_compiles():
+        steppe.sample(target, steppe.dmala(), key=key, num_draws=4, initial=initial)
+    compiled = [record for record in caplog.records if "Finished XLA compilation" in record.message]
+    assert 3 <= len(compiled) <= MOST_PROGRAMS, [record.message for record in compiled]
 
 
 def test_concrete_start_can_be_checked_inside_a_compiled_function():

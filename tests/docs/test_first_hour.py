@@ -1,13 +1,13 @@
-"""A fresh reader's path: the Start page as printed, its commands, then a model of one's own."""
+"""A fresh reader's path: a clone, `make demo`, the Start page as printed, then a model of one's own."""
 
 import os
+import shutil
 import subprocess
 import sys
-import time
 
 import pytest
 
-from docs.pages import DOCS, ROOT, commands, python_blocks
+from docs.pages import DOCS, ROOT, python_blocks, reader, shell_blocks
 
 TEN_MINUTES = 600
 
@@ -39,29 +39,36 @@ assert found[causes == 1].all(), found
 """
 
 
+def machine_time() -> float:
+    """Seconds of processors spent by children: a busy machine takes longer, but not more of these."""
+    spent = os.times()
+    return spent.children_user + spent.children_system
+
+
 @pytest.mark.slow
-def test_reader_gets_from_the_start_page_to_an_own_model_within_ten_minutes(tmp_path):
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "XLA_FLAGS": ""}
+@pytest.mark.skipif(shutil.which("make") is None or not (ROOT / ".git").exists(), reason="needs make and git")
+def test_reader_gets_from_a_clone_to_an_own_model_within_ten_minutes(tmp_path):
+    clone = tmp_path / "steppe"
+    environment = {**reader(tmp_path), "PYTHONPATH": str(clone / "src")}
 
-    def execute(*arguments):
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    def execute(*command, cwd=tmp_path):
+        done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
 
-    began = time.monotonic()
+    began = machine_time()
+    execute("git", "clone", "--quiet", "--depth", "1", ROOT.as_uri(), str(clone))
+    # The environment is this one: installing is a matter of the network, and left out of the ten minutes.
+    execute("make", "--old-file=.venv/.installed", f"RUN={sys.executable}", "demo", cwd=clone)
+    assert (clone / "out" / "demo" / "report.html").stat().st_size > 100_000
+
     start = "\n".join(example.parsed for example in python_blocks(DOCS / "start.md").examples())
     (tmp_path / "start.py").write_text(start, encoding="utf-8")
+    assert "R-hat" in execute(sys.executable, "start.py")
+    for block in shell_blocks(DOCS / "start.md"):
+        if not block.why_not_run:
+            execute("bash", "-e", "-c", block.text)
+
     (tmp_path / "own.py").write_text(OWN_MODEL, encoding="utf-8")
-    for done in (execute("start.py"), execute("own.py")):
-        assert done.returncode == 0, done.stderr
-        assert "R-hat" in done.stdout
-    for arguments in commands(DOCS / "start.md"):
-        done = execute("-m", "steppe", *arguments)
-        # A short run may be found wanting, which is exit code 1 and not a failure of the path.
-        assert done.returncode in (0, 1), done.stderr
-    assert time.monotonic() - began < TEN_MINUTES
+    assert "R-hat" in execute(sys.executable, "own.py")
+    assert machine_time() - began < TEN_MINUTES

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 from importlib import import_module
+from typing import get_type_hints
 
 import pytest
 
@@ -89,6 +90,25 @@ def test_every_recipe_has_a_page_with_a_figure():
         assert f"../figures/{name}.svg" in page
         for title in ("Idea", "Equation", "Law", "Parameters", "Cost", "Limits", "Reference"):
             assert f"\n## {title}\n" in page, f"{name} has no {title}"
+
+
+def test_every_number_of_a_recipe_says_what_raising_it_does():
+    made = generator()
+    silent = [
+        f"{name}({parameter})"
+        for name, make in made.recipes().items()
+        for parameter, kind in get_type_hints(make).items()
+        if parameter != "return" and kind in (int, float, float | None)
+        if "Raising" not in made.parameters(name)[parameter]
+    ]
+    assert not silent
+
+
+def test_no_parameter_of_an_exact_recipe_is_said_to_bring_bias():
+    made = generator()
+    exact = [name for name, make in made.recipes().items() if make().is_exact]
+    assert len(exact) > 12
+    assert not [name for name in exact for text in made.parameters(name).values() if "bias" in text]
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "figures").glob("*.svg")), ids=name_of)

@@ -1,6 +1,9 @@
 """BlackJAX: its loop, thinning, progress bar and sequential Monte Carlo run our kernels."""
 
-import warnings
+import importlib.util
+import sys
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -56,16 +59,77 @@ def compiled_step(sampler, key, state):
     return sampler.step(key, state)
 
 
-def test_progress_bar_counts_every_step(blackjax, sampler, tmp_path):
-    pytest.importorskip("jaxtap", reason="the progress bar of BlackJAX needs jaxtap")
-    seen = tmp_path / "progress"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the bar's own: which widget it can draw
-        with blackjax.progress_bar(output_file=str(seen)):
-            blackjax.util.run_inference_algorithm(
-                jax.random.key(5), sampler, NUM_STEPS, initial_position=jnp.zeros(4)
-            )
-    assert str(NUM_STEPS) in seen.read_text()
+class StandInTap:
+    """The part of jaxtap that the bar uses: a call back from every step of the outermost `jax.lax.scan`."""
+
+    def __init__(self, monkeypatch):
+        self._monkeypatch = monkeypatch
+
+    def record(self, on_step, *, select, ops, max_depth):
+        assert (ops, max_depth) == (("scan",), 0)
+        scan = jax.lax.scan
+        is_inside = False
+
+        def tapped(body, init, xs=None, length=None, **options):
+            nonlocal is_inside
+            if is_inside:
+                return scan(body, init, xs, length, **options)
+            total = len(jax.tree.leaves(xs)[0]) if length is None else length
+
+            def counting(carry, x):
+                step, state = carry
+                jax.debug.callback(lambda s: on_step(SimpleNamespace(step=int(s), total=total)), step)
+                state, out = body(state, x)
+                return (step + 1, state), out
+
+            is_inside = True
+            try:
+                (_, state), outs = scan(counting, (jnp.zeros((), int), init), xs, length, **options)
+            finally:
+                is_inside = False
+            return state, outs
+
+        @contextmanager
+        def patched():
+            with self._monkeypatch.context() as patch:
+                patch.setattr(jax.lax, "scan", tapped)
+                yield
+
+        return patched()
+
+
+@pytest.fixture
+def tap(monkeypatch):
+    """The package that the progress bar of BlackJAX needs; not every index of packages has it."""
+    if importlib.util.find_spec("jaxtap") is None:
+        monkeypatch.setitem(sys.modules, "jaxtap", StandInTap(monkeypatch))
+
+
+@pytest.mark.filterwarnings("ignore:IProgress not found")  # of tqdm, where notebooks have no widgets
+def test_progress_bar_counts_every_step_and_changes_no_draw(blackjax, sampler, tap):
+    def run():
+        key, start = jax.random.key(5), jnp.zeros(4)
+        return blackjax.util.run_inference_algorithm(key, sampler, NUM_STEPS, initial_position=start)
+
+    with blackjax.progress_bar(print_rate=1) as bar:
+        _, (seen, _) = run()
+        jax.effects_barrier()
+    assert (bar.current_step + 1, bar.n_steps) == (NUM_STEPS, NUM_STEPS)
+    _, (expected, _) = run()
+    np.testing.assert_array_equal(seen.position, expected.position)
+
+
+def test_numbers_that_blackjax_passes_replace_those_of_the_recipe():
+    kernel = to_blackjax(steppe.dmala(), DOMAIN)
+    state = kernel.init(jnp.zeros(4), log_density)
+    target = steppe.Target(log_density, DOMAIN)
+    # At a step of 0.01 a flip has a chance of exp(−50); at the default it is made now and then.
+    for step_size in (0.01, 0.7):
+        step = steppe.dmala(step_size).build(target).step
+        for key in jax.random.split(jax.random.key(7), 5):
+            _, info = kernel.step(key, state, log_density, step_size=jnp.asarray(step_size))
+            np.testing.assert_array_equal(info.acceptance_rate, step(key, state)[1].acceptance_rate)
+            np.testing.assert_array_equal(info.num_flips, step(key, state)[1].num_flips)
 
 
 NUM_RUNS, NUM_PARTICLES = 24, 200

@@ -118,7 +118,17 @@ def refused():
         "cubic polynomial": (lambda: from_bqm(cubic), r"term \('x', 'y', 'z'\) of 3 .*make_quadratic"),
         "quadratic polynomial": (lambda: from_bqm(quadratic), r"got BinaryPolynomial.*make_quadratic"),
         "constrained": (lambda: from_bqm(dimod.ConstrainedQuadraticModel()), "cqm_to_bqm"),
-        "no model": (lambda: from_bqm({}), "got dict"),
+        "no model": (lambda: from_bqm({}), "got dict.*from_qubo"),
+        "cubic dictionary": (lambda: from_bqm({("x", "y", "z"): 1.0}), r"term \('x', 'y', 'z'\) of 3"),
+        "samples of no model": (lambda: to_sampleset({}, np.ones(7)), r"`to_sampleset\(bqm\)` needs a"),
+        "samples of other sites": (
+            lambda: to_sampleset(random_bqm("SPIN"), np.ones((2, 6))),
+            r"7 sites that are -1 or 1.*got an array of shape \(2, 6\)",
+        ),
+        "samples of other values": (
+            lambda: to_sampleset(random_bqm("SPIN"), np.zeros(7)),
+            "that are -1 or 1.*values from 0 to 0",
+        ),
         "empty": (lambda: from_bqm(dimod.BinaryQuadraticModel("SPIN")), "at least one variable"),
         "infinite bias": (lambda: from_bqm(infinite), r"node weight.*finite; got inf"),
         "temperature": (lambda: from_bqm(random_bqm("SPIN"), inverse_temperature=0), "positive; got 0"),

@@ -1,11 +1,13 @@
 """A bridge whose package is not installed says so in one sentence, with the line that installs it."""
 
 import sys
+from types import ModuleType
 
 import pytest
 
 from steppe import interop
 from steppe.errors import MissingPackageError
+from steppe.optional import needed
 
 BRIDGES = {
     "from_bqm": ("dimod", "graphs", lambda: interop.from_bqm(object())),
@@ -29,3 +31,20 @@ def test_missing_package_is_named_with_the_line_that_installs_it(bridge, monkeyp
         f'`{bridge}` needs `{package}`, which is not installed; `pip install "steppe[{extra}]"` adds it.'
     )
     assert str(caught.value) == expected
+
+
+@pytest.fixture
+def too_old(monkeypatch):
+    """A package that is installed and does not have what is asked of it."""
+    package = ModuleType("oldest")
+    package.__path__ = []
+    monkeypatch.setitem(sys.modules, "oldest", package)
+
+
+def test_installed_package_that_is_too_old_is_not_called_missing(too_old):
+    with pytest.raises(MissingPackageError) as caught:
+        needed("oldest.newer", "numpyro", "`from_numpyro`")
+    assert str(caught.value) == (
+        "`from_numpyro` needs `oldest.newer`, which the installed `oldest` does not give: No module named "
+        "'oldest.newer'. `pip install \"steppe[numpyro]\" --upgrade` brings one that does."
+    )

@@ -78,6 +78,21 @@ def test_gradient_by_autograd_is_that_of_the_model_on_real_numbers():
     np.testing.assert_allclose(jax.jit(target.value_and_grad)(bits)[1], expected, rtol=1e-5)
 
 
+def shifted_model():
+    steps = numpyro.sample("steps", dist.DiscreteUniform(-1, 2).expand([2]).to_event(1))
+    numpyro.sample("seen", dist.Normal(steps @ jnp.asarray(SLOPES), 1.0), obs=0.8)
+
+
+def test_gradient_by_autograd_is_taken_at_the_values_and_not_at_their_levels():
+    target = from_numpyro(shifted_model, gradient="autograd")
+    levels = jnp.asarray([0.0, 3.0])  # the values −1 and 2
+    expected = (0.8 - jnp.asarray([-1.0, 2.0]) @ SLOPES) * SLOPES
+    value, gradient = jax.jit(target.value_and_grad)(levels)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-5)
+    expected_value = scipy.stats.norm.logpdf(0.8, -SLOPES[0] + 2 * SLOPES[1]) - 2 * np.log(4)
+    np.testing.assert_allclose(value, expected_value, rtol=1e-5)
+
+
 def mixed_model(seen):
     bits = numpyro.sample("bits", dist.Bernoulli(0.3).expand([2]).to_event(1))
     category = numpyro.sample("category", dist.Categorical(jnp.asarray(CHANCES)))
@@ -147,23 +162,30 @@ def test_kernel_alone_adapts_its_step_size_in_warmup_and_then_keeps_it():
     assert mcmc.get_samples()["bits"].shape == (20, 3)
 
 
-def test_refreshed_state_is_evaluated_under_the_new_conditioning():
-    kernel = NumpyroKernel(mixed_model, steppe.edmala()).wrap_model(gibbs.conditioned)
+@pytest.mark.parametrize(
+    "recipe", [steppe.edmala(), steppe.gibbs(scan="systematic")], ids=lambda recipe: recipe.name
+)
+def test_refreshed_state_is_evaluated_under_the_new_conditioning_and_keeps_its_own(recipe):
+    kernel = NumpyroKernel(mixed_model, recipe).wrap_model(gibbs.conditioned)
     given = [gibbs.with_conditioning({}, {"mean": jnp.asarray(mean)}) for mean in (0.0, 2.0)]
 
     @jax.jit
-    def start_and_refresh(key):
-        state = kernel.init(key, 0, None, (1.0,), given[0])
+    def sweep_and_refresh(key):
+        state = kernel.sample(kernel.init(key, 0, None, (1.0,), given[0]), (1.0,), given[0])
         return state, kernel.refresh(state, (1.0,), given[1])
 
-    state, moved = start_and_refresh(jax.random.key(0))
+    state, moved = sweep_and_refresh(jax.random.key(0))
     bits, category = np.asarray(state.z["bits"]), int(state.z["category"])
     place = bits @ SLOPES + PLACES[category]
     change = scipy.stats.norm.logpdf(1.0, place + 2.0) - scipy.stats.norm.logpdf(1.0, place)
     change += scipy.stats.norm.logpdf(2.0, 0, 2) - scipy.stats.norm.logpdf(0.0, 0, 2)
     np.testing.assert_allclose(moved.chain.log_density - state.chain.log_density, change, rtol=1e-4)
     np.testing.assert_array_equal(moved.chain.position, state.chain.position)
-    np.testing.assert_array_equal(moved.chain.center, state.chain.center)
+    # What is the sampler's own: where its center is, and which site is next.
+    own = [(chain.center, chain.scan) for chain in (moved.chain, state.chain)]
+    fresh = kernel.init(jax.random.key(0), 0, None, (1.0,), given[0]).chain
+    assert jax.tree.all(jax.tree.map(np.array_equal, *own))
+    assert not jax.tree.all(jax.tree.map(np.array_equal, own[1], (fresh.center, fresh.scan)))
 
 
 def spike_and_slab(X, y):
@@ -233,6 +255,16 @@ def test_refuses(case):
     make, message = REFUSED[case]
     with pytest.raises(TargetError, match=message):
         from_numpyro(one_site(make))
+
+
+def test_refuses_what_is_no_model():
+    with pytest.raises(TargetError, match=r"calls `numpyro.sample`; got int"):
+        from_numpyro(3)
+
+
+def test_arguments_that_do_not_fit_the_model_are_named():
+    with pytest.raises(TargetError, match=r"missing a required argument: 'seen'.*kwargs="):
+        from_numpyro(discrete_model)
 
 
 def test_category_is_refused_where_it_would_have_to_be_a_real_number():

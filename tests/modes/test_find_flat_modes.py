@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import steppe
+from steppe.diagnostics.flatness import one_site_gaps
 from steppe.errors import RecipeError, RunError, StartError
 from steppe.modes.climbing import Found
 from steppe.modes.wander import wandered
@@ -149,3 +150,15 @@ def test_walk_over_level_ground_leaves_the_edge_where_the_climb_ended():
     assert distances.min(axis=0)[1] == 0  # a well has no level ground
     assert walked.num_evaluations == 2 * (16 + 1)
     assert wandered(planted.target, found, KEY, 5) is found
+
+
+def test_gaps_of_a_mode_of_a_cut_follow_from_its_height(float64):
+    weights = np.triu(np.random.default_rng(4).normal(size=(8, 8)), 1)
+    cut = steppe.targets.max_cut(weights + weights.T, inverse_temperature=0.7)
+    states = cut.domain.enumerate()
+    gaps = one_site_gaps(cut, states, exact=False)
+    tables = np.asarray(jax.vmap(cut.differences)(states))
+    is_mode = (tables <= 1e-12).all(axis=(1, 2))
+    assert is_mode.sum() > 2
+    expected = 4 * gaps.log_density - 2 * 0.7 * weights.sum()
+    np.testing.assert_allclose(8 * gaps.mean_absolute[is_mode], expected[is_mode], atol=1e-10)

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import jax
-from rich.console import Console
 
-from steppe.cli.output import AsJson, print_json
-from steppe.cli.resolve import make_recipe, make_target
+from steppe.cli.output import AsJson, print_json, wide_console
+from steppe.cli.resolve import make_recipe, target_of
 from steppe.compare import compare as compared
 from steppe.compare.comparison import DEFAULT_BUDGET, DEFAULT_SEEDS, Rule
 
@@ -30,7 +29,8 @@ def compare(
     Parameters
     ----------
     target
-        Built-in target, or `module:function` that returns a `steppe.Target`.
+        Built-in target, `module:function` that returns a `steppe.Target`, or a TOML run file that names
+        either with its parameters.
     samplers
         Names of samplers, separated by commas.
     seeds
@@ -50,7 +50,7 @@ def compare(
     """
     names = [name.strip() for name in samplers.split(",") if name.strip()]
     found = compared(
-        make_target(target, {}),
+        target_of(target),
         {name: make_recipe(name, {}) for name in names},
         key=jax.random.key(seed),
         seeds=seeds,
@@ -63,4 +63,4 @@ def compare(
     if as_json:
         print_json(found.results.model_dump(mode="json"))
     else:
-        Console().print(found.summary())
+        wide_console().print(found.summary())

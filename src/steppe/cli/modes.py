@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import jax
-from rich.console import Console
 
-from steppe.cli.output import AsJson, print_json
-from steppe.cli.resolve import make_target
+from steppe.cli.output import AsJson, print_json, wide_console
+from steppe.cli.resolve import target_of
 from steppe.modes.find import DEFAULT_BUDGET, Flatness, find_flat_modes
 
 
@@ -28,7 +27,8 @@ def modes(
     Parameters
     ----------
     target
-        Built-in target, or `module:function` that returns a `steppe.Target`.
+        Built-in target, `module:function` that returns a `steppe.Target`, or a TOML run file that names
+        either with its parameters.
     seed
         Random seed.
     num_modes
@@ -45,7 +45,7 @@ def modes(
         Print the table as JSON.
     """
     found = find_flat_modes(
-        make_target(target, {}),
+        target_of(target),
         key=jax.random.key(seed),
         num_modes=num_modes,
         budget=budget,
@@ -57,4 +57,4 @@ def modes(
     if as_json:
         print_json({"num_evaluations": found.num_evaluations, "modes": found.to_records()})
     else:
-        Console().print(found.table())
+        wide_console().print(found.table())

@@ -14,6 +14,7 @@ from rich.text import Text
 from steppe.report.summary import printable
 from steppe.run.result import Run
 
+TABLE_WIDTH = 110
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
 
@@ -53,3 +54,8 @@ def fail(message: str, code: int) -> NoReturn:
     text = Text("error", style="bold red").append(f": {printable(message)}", style="default not bold")
     Console(stderr=True).print(text, soft_wrap=True)
     raise SystemExit(code)
+
+
+def wide_console() -> Console:
+    """Return a console as wide as the terminal; in files and pipes, wide enough for a table."""
+    return Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)

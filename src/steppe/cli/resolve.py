@@ -4,9 +4,11 @@ import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import steppe.targets
+from steppe.cli.runfile import checked, read_run_file
 from steppe.errors import RunError, SteppeError
 from steppe.kernel.compose import Recipe
 from steppe.run.adapt import Adapt
@@ -29,6 +31,14 @@ def _makes_target(function: Callable[..., Any]) -> bool:
 def is_own_code(name: str) -> bool:
     """Whether a target name is the user's `module:function`."""
     return ":" in name
+
+
+def target_of(text: str) -> Target:
+    """Build what a verb was told to look at: a target by its name, or that of a run file."""
+    if not text.endswith(".toml"):
+        return make_target(text, {})
+    request = checked(read_run_file(Path(text)))
+    return make_target(request.target, request.target_parameters)
 
 
 def make_target(name: str, parameters: Mapping[str, Any]) -> Target:

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import jax
-from rich.console import Console
 
-from steppe.cli.output import AsJson, print_json
-from steppe.cli.resolve import make_recipe, make_target
+from steppe.cli.output import AsJson, print_json, wide_console
+from steppe.cli.resolve import make_recipe, target_of
 from steppe.run.adapt import TARGET_ACCEPTANCE
 from steppe.tune import tune as tuned_recipe
 from steppe.tune.search import Goal
@@ -34,7 +33,8 @@ def tune(
     Parameters
     ----------
     target
-        Built-in target, or `module:function` that returns a `steppe.Target`.
+        Built-in target, `module:function` that returns a `steppe.Target`, or a TOML run file that names
+        either with its parameters.
     recipe
         Sampler.
     goal
@@ -60,7 +60,7 @@ def tune(
     """
     found = tuned_recipe(
         make_recipe(recipe, {}),
-        make_target(target, {}),
+        target_of(target),
         key=jax.random.key(seed),
         goal=goal,
         number=number,
@@ -75,4 +75,4 @@ def tune(
     if as_json:
         print_json(found.to_dict())
     else:
-        Console().print(found.table())
+        wide_console().print(found.table())

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steppe.compare.measure import Measurement
+from steppe.diagnostics.efficiency import DISTANCE, LOG_DENSITY
 from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
 from steppe.diagnostics.flatness import one_site_gaps
 from steppe.diagnostics.states import means
@@ -39,16 +40,21 @@ class Request(NamedTuple):
 EFFICIENCY_COLUMNS = [
     Column(key="sampler", label="sampler"),
     Column(key="law", label="law"),
-    Column(key="step_size", label="step size"),
-    Column(key="cost", label="evaluations per step"),
-    Column(key="steps", label="steps kept"),
     Column(key="ess_per_evaluation", label="effective draws per 1000 evaluations", better="higher"),
     Column(key="ess_per_second", label="effective draws per second", better="higher"),
     Column(key="worst", label="of"),
     Column(key="rhat", label="R-hat", better="lower"),
+]
+# A table of its own: together they are too wide for a terminal.
+SPENDING_COLUMNS = [
+    Column(key="sampler", label="sampler"),
+    Column(key="step_size", label="step size"),
+    Column(key="cost", label="evaluations per step"),
+    Column(key="steps", label="steps kept"),
     Column(key="acceptance", label="acceptance"),
     Column(key="flips", label="flips per step"),
 ]
+SHORT_QUANTITIES = {LOG_DENSITY: "U", DISTANCE: "distance"}
 LAW_COLUMNS = [
     Column(key="sampler", label="sampler"),
     Column(key="law", label="law"),
@@ -73,7 +79,11 @@ def results_of(request: Request, measured: Mapping[str, Measurement], tuning: Ma
         name=request.name,
         title="Samplers compared",
         question=f"What do {request.budget} evaluations buy with each sampler on {target.domain!r}?",
-        tables=[_efficiency_table(measured, request.num_seeds), _law_table(measured, target, law)],
+        tables=[
+            _efficiency_table(measured, request.num_seeds),
+            _spending_table(measured, target),
+            _law_table(measured, target, law),
+        ],
         figures=figures,
         arrays=_arrays(measured),
         settings={
@@ -103,7 +113,8 @@ def results_of(request: Request, measured: Mapping[str, Measurement], tuning: Ma
 EFFICIENCY_FIGURE = Figure(
     key="efficiency",
     title="Effective draws per 1000 evaluations",
-    caption="Of the worse of log-density and distance from the best state, with 95 % intervals over seeds.",
+    caption="Of the worse of log-density and distance from the best state, with 95 % intervals over seeds. "
+    "Samplers with a biased law (see the table) gain by their bias.",
     alternative="One horizontal bar per sampler: effective draws per 1000 evaluations with an interval.",
 )
 FLATNESS_FIGURE = Figure(
@@ -129,18 +140,28 @@ def _efficiency_table(measured: Mapping[str, Measurement], num_seeds: int) -> Ta
             {
                 "sampler": label,
                 "law": law_word(m.recipe),
-                "step_size": _number(m.recipe.numbers.get("step_size")),
-                "cost": m.spending.evaluations_per_step,
-                "steps": m.spending.num_draws * m.spending.thinning,
                 "ess_per_evaluation": _effective(m, num_seeds, PER_EVALUATIONS / evaluations),
                 "ess_per_second": _effective(m, num_seeds, 1 / m.seconds),
-                "worst": m.effective.quantity,
+                "worst": SHORT_QUANTITIES[m.effective.quantity],
                 "rhat": _number(m.rhat),
-                "acceptance": _over_seeds(m.acceptance_rate),
-                "flips": _over_seeds(m.flips_per_step),
             }
         )
     return Table(key="efficiency", title="What the budget buys", columns=EFFICIENCY_COLUMNS, rows=rows)
+
+
+def _spending_table(measured: Mapping[str, Measurement], target: Target) -> Table:
+    rows = [
+        {
+            "sampler": label,
+            "step_size": _number(m.recipe.build(target, audit=False).numbers.get("step_size")),
+            "cost": m.spending.evaluations_per_step,
+            "steps": m.spending.num_draws * m.spending.thinning,
+            "acceptance": _over_seeds(m.acceptance_rate),
+            "flips": _over_seeds(m.flips_per_step),
+        }
+        for label, m in measured.items()
+    ]
+    return Table(key="spending", title="What became of it", columns=SPENDING_COLUMNS, rows=rows)
 
 
 def _law_table(measured: Mapping[str, Measurement], target: Target, law: np.ndarray | None) -> Table:
@@ -204,13 +225,13 @@ def _notes(measured: Mapping[str, Measurement], tuning: Mapping[str, Tuned], tar
             f"Intervals are {LEVEL:.0%}, by Student's t over seeds; of effective draws by leaving out "
             "one seed at a time."
         ),
+        "Effective draws are those of the worse of U and the distance, in sites, from the best state met.",
         "Effective draws per second are those of all seeds running side by side, compilation left out.",
     ]
     for label, m in measured.items():
         if not m.recipe.is_exact:
-            notes.append(
-                f"{label} is unadjusted: its law is biased, and its step size is its adjusted twin's."
-            )
+            origin = ", and its step size is its adjusted twin's" if label in tuning else ""
+            notes.append(f"{label} is unadjusted: its law is biased{origin}.")
     notes += [f"{label}: {m.recipe.log_law(target).statement}" for label, m in measured.items()]
     notes += [
         f"{label}: tuned with {t.num_evaluations:g} evaluations. {t.reason}" for label, t in tuning.items()
@@ -241,7 +262,7 @@ def _over_seeds(values: np.ndarray) -> Estimate | None:
 
 
 def _number(value: object) -> float | None:
-    if value is None or hasattr(value, "multiple"):
+    if value is None:
         return None
     number = float(value)  # type: ignore[arg-type]
     return number if math.isfinite(number) else None

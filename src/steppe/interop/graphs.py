@@ -4,6 +4,7 @@ Both speak of energies, to be minimised; `U = −β · energy`. Bonds are stored
 full matrix, whichever is faster for the graph at hand.
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import jax
@@ -47,7 +48,7 @@ def from_bqm(bqm: Any, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadrat
     """
     dimod = needed("dimod", "graphs", "`from_bqm`")
     if not isinstance(bqm, dimod.BinaryQuadraticModel):
-        raise TargetError(_not_quadratic(bqm))
+        raise TargetError(_not_quadratic("from_bqm", bqm))
     if not bqm.num_variables:
         raise TargetError("`from_bqm(bqm)` needs at least one variable; this model is empty.")
     linear, (rows, columns, biases), offset = bqm.to_numpy_vectors(variable_order=list(bqm.variables))
@@ -108,7 +109,17 @@ def to_sampleset(bqm: Any, positions: ArrayLike) -> Any:
         are all draws of a run.
     """
     dimod = needed("dimod", "graphs", "`to_sampleset`")
-    rows = np.asarray(positions).reshape(-1, bqm.num_variables).astype(np.int8)
+    if not isinstance(bqm, dimod.BinaryQuadraticModel):
+        raise TargetError(_not_quadratic("to_sampleset", bqm))
+    rows = np.asarray(positions)
+    values = (-1, 1) if bqm.vartype is dimod.SPIN else (0, 1)
+    if rows.shape[-1:] != (bqm.num_variables,) or not np.isin(rows, values).all():
+        raise TargetError(
+            f"`to_sampleset(bqm, positions)` needs positions of {bqm.num_variables} sites that are "
+            f"{values[0]} or {values[1]}, as `from_bqm(bqm)` has them; got an array of shape {rows.shape} "
+            f"with values from {rows.min(initial=0):g} to {rows.max(initial=0):g}."
+        )
+    rows = rows.reshape(-1, bqm.num_variables).astype(np.int8)
     return dimod.SampleSet.from_samples_bqm((rows, list(bqm.variables)), bqm)
 
 
@@ -127,9 +138,12 @@ def _from_energy(
     return target_of(model, BinaryQuadratic)
 
 
-def _not_quadratic(model: Any) -> str:
-    expected = "`from_bqm(bqm)` needs a `dimod.BinaryQuadraticModel`"
-    terms = list(model) if type(model).__name__ == "BinaryPolynomial" else []
+def _not_quadratic(function: str, model: Any) -> str:
+    expected = f"`{function}(bqm)` needs a `dimod.BinaryQuadraticModel`"
+    # Polynomials are mappings from terms, of dimod or written out.
+    terms = (
+        [term for term in model if isinstance(term, tuple | frozenset)] if isinstance(model, Mapping) else []
+    )
     longest = sorted(max(terms, key=len, default=()), key=str)
     if len(longest) > 2:
         return (
@@ -138,6 +152,7 @@ def _not_quadratic(model: Any) -> str:
             "write it as a JAX function and use `steppe.Target`."
         )
     return (
-        f"{expected}; got {type(model).__name__}. A polynomial goes through `dimod.make_quadratic`, a "
-        "constrained model through `dimod.cqm_to_bqm`."
+        f"{expected}; got {type(model).__name__}. A dictionary of terms goes through "
+        "`dimod.BinaryQuadraticModel.from_qubo`, a polynomial through `dimod.make_quadratic`, a constrained "
+        "model through `dimod.cqm_to_bqm`."
     )

@@ -1,5 +1,6 @@
 """Discrete sites of NumPyro models: as a target of their own."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, get_args
 
@@ -51,6 +52,7 @@ def from_numpyro(
     needed("numpyro", "numpyro", "`from_numpyro`")
     choice("from_numpyro(gradient=...)", gradient, get_args(Gradient))
     keywords = dict(kwargs or {})
+    _check_call(model, args, keywords)
     packing = packing_of(latent_sites(model, args, keywords, jax.random.key(0)))
     for seed in range(1, NUM_TRACES):
         again = packing_of(latent_sites(model, args, keywords, jax.random.key(seed)))
@@ -60,6 +62,20 @@ def from_numpyro(
                 f"model, {again.sites} in another. Give every site a support of its own."
             )
     return conditional_target(model, args, keywords, packing, gradient)
+
+
+def _check_call(model: Any, args: Any, kwargs: Any) -> None:
+    if not callable(model):
+        raise TargetError(
+            f"`from_numpyro(model)` needs a function that calls `numpyro.sample`; got {type(model).__name__}."
+        )
+    try:
+        inspect.signature(model).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TargetError(
+            f"The arguments do not fit the model: {error}. Give them as `from_numpyro(model, *args, "
+            "kwargs=...)`."
+        ) from error
 
 
 def latent_sites(model: Callable[..., Any], args: Any, kwargs: Any, key: Array) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def _checked(evaluator: _Evaluator, probes: np.ndarray) -> tuple[np.ndarray, np.
     try:
         values, gradient = evaluator.raw_value_and_grad(probes)
     except Exception as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else "no message"
+        reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no message"
         raise TargetError(
             f"`from_torch(function)` failed on a batch of shape {probes.shape}: {type(error).__name__}: "
             f"{reason}. It must map such a batch to {len(probes)} log-densities with operations of PyTorch; "

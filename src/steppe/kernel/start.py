@@ -1,10 +1,12 @@
 """Where a chain may start: checked before anything runs, with the offending chain and value named."""
 
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from steppe.errors import StartError
 from steppe.pytree import is_concrete
@@ -72,8 +74,14 @@ def check_start(
     for chain, position in enumerate(chains):
         _check_levels(target, position, _name(what, chain, batched))
     with jax.ensure_compile_time_eval():  # concrete values can be checked inside a traced function too
-        values = jax.vmap(target.log_density)(jnp.asarray(chains, jnp.result_type(float)))
+        values = _log_densities(target, jnp.asarray(chains, jnp.result_type(float)))
     _check_values(np.asarray(values), batched, what)
+
+
+# One program instead of one for each operation of the log-density; it runs once, so it is compiled fast.
+@partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
+def _log_densities(target: Target, positions: Array) -> Array:
+    return jax.vmap(target.log_density)(positions)
 
 
 def _check_levels(target: Target, position: np.ndarray, where: str) -> None:

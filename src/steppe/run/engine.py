@@ -6,6 +6,7 @@ drives it stores them, shows them, or stops.
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.domain import Domain
 from steppe.errors import RunMismatchError
 from steppe.kernel.sampler import Sampler
 from steppe.run.adapt import Adapt
@@ -76,11 +78,8 @@ class Engine:
         """Place every chain, at given positions or at uniform random ones."""
         plan, domain = self.plan, self.sampler.target.domain
         lanes = self._lanes().astype(np.uint32)
-        keys = start_keys(self.root, lanes.ravel())
-        draw_keys, init_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
-        if positions is None:
-            placed = jax.vmap(domain.draw)(draw_keys)
-        else:  # chains are repeated into idle lanes
+        placed, init_keys = _drawn(self.root, lanes.ravel(), domain)
+        if positions is not None:  # chains are repeated into idle lanes
             placed = np.asarray(positions)[lanes.ravel() % plan.num_chains]
         placed = jnp.asarray(placed, jnp.result_type(float))
         observers = None if plan.keep == "draws" else Observers.start(domain)
@@ -191,3 +190,11 @@ class Engine:
 def start_keys(root: Array, chains: ArrayLike) -> Array:
     """Keys with which chains start, apart from those of all their steps."""
     return jax.vmap(lambda chain: jax.random.fold_in(jax.random.fold_in(root, chain), START_STEP))(chains)
+
+
+# One program instead of one for each operation; it runs once, so it is compiled fast.
+@partial(jax.jit, static_argnames="domain", compiler_options={"xla_backend_optimization_level": 1})
+def _drawn(root: Array, chains: Array, domain: Domain) -> tuple[Array, Array]:
+    """Uniform positions of chains, and the keys with which they begin."""
+    draw_keys, init_keys = jnp.moveaxis(jax.vmap(jax.random.split)(start_keys(root, chains)), 1, 0)
+    return jax.vmap(domain.draw)(draw_keys), init_keys

@@ -19,7 +19,8 @@ def gwg(num_flips: int = 1) -> Recipe:
     Parameters
     ----------
     num_flips
-        Number of distinct sites changed per proposal (GWG-X).
+        Number of distinct sites changed per proposal, from 1 to all (GWG-X). Raising it moves further per
+        evaluation and lowers the acceptance rate.
 
     Notes
     -----
@@ -36,7 +37,8 @@ def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
     Parameters
     ----------
     num_updates
-        Number of sites resampled one after another in a step.
+        Number of sites resampled one after another in a step, at least 1. Raising it moves further per step,
+        at a cost in proportion.
     scan
         `"random"`: each site drawn uniformly, with replacement; `"systematic"`: in order.
 
@@ -56,7 +58,8 @@ def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
     Parameters
     ----------
     block_size
-        Number of sites in a block. Cost grows as `levels ** block_size`.
+        Number of sites in a block, from 1 to all. Raising it moves more sites together; cost grows as
+        `levels ** block_size`.
     scan
         `"random"`: a uniform subset each step; `"systematic"`: consecutive sites, wrapping around.
 
@@ -75,9 +78,11 @@ def hamming_ball(block_size: int = 10, radius: int = 1, *, scan: Scan = "random"
     Parameters
     ----------
     block_size
-        Number of sites in a block.
+        Number of sites in a block, from 1 to all. Raising it offers more changes to choose from, each for an
+        evaluation.
     radius
-        How many sites of the block may differ from the intermediate point, at most `block_size`.
+        How many sites of the block may differ from the intermediate point, from 1 to `block_size`. Raising it
+        moves further; cost grows as `block_size ** radius`.
     scan
         As in `block_gibbs`.
 

@@ -38,13 +38,13 @@ def robust_ensemble(
         `η > 0`, the variance of a copy's distance to the center on flat ground, default 1 unit. Raising it
         widens the radius.
     step_size
-        `α > 0` of the copies (and of a weighted center), default 0.2 units.
+        `α > 0` of the copies (and of a weighted center), default 0.2 units, as in `dmala`.
     center
         `"gaussian"`: a real center, drawn from `N(mean of the copies, η/y)`; `"lattice"`: a center on the
         levels of the domain, drawn exactly too.
     center_weight
-        `γ ≥ 0`: the center itself counts with `γ U`. Needs `center="lattice"`, and then costs one more
-        evaluation.
+        `γ ≥ 0`: the center itself counts with `γ U`. Raising it draws the center to states of high `U`. Needs
+        `center="lattice"`, and then costs one more evaluation.
 
     Notes
     -----
@@ -91,7 +91,7 @@ def roughness_tilted(
         no extra evaluation and equals the mean absolute difference when `U` is linear in each site;
         otherwise the law has this surrogate. `"exact"`: `R = mean |ΔU|` from `target.differences`.
     coupling_variance
-        `η` for `base="glu"`, default 1 unit.
+        `η > 0` for `base="glu"`, default 1 unit, as in `edula`.
 
     Notes
     -----

@@ -45,7 +45,8 @@ def pas(max_flips: int = 3) -> Recipe:
     Parameters
     ----------
     max_flips
-        Longest path; its length is uniform from 1 to this.
+        Longest path, at least 1; its length is uniform from 1 to this. Raising it changes more sites per
+        evaluation and lowers the acceptance rate.
 
     Notes
     -----
@@ -60,11 +61,14 @@ def dmala_cyclical(step_size: float | None = None, cycle_length: int = 4, *, sma
     Parameters
     ----------
     step_size
-        `α > 0`, the largest of the cycle, default 0.2 units.
+        `α > 0`, the largest of the cycle, default 0.2 units. Raising it makes the bold moves bolder, and less
+        often accepted.
     cycle_length
-        Number of step sizes in the cycle.
+        Number of step sizes in the cycle, at least 1. Raising it puts more of them between bold and careful,
+        for an evaluation each.
     smallest
-        The last of them relative to the first, in (0, 1]; they fall by half a cosine.
+        The last of them relative to the first, in (0, 1]; they fall by half a cosine. Raising it makes the
+        careful moves bolder; 1 is `dmala` over and over.
 
     Notes
     -----

@@ -71,7 +71,7 @@ def edula(
     Parameters
     ----------
     step_size
-        `α > 0`, as in `dula`.
+        `α > 0`, default 0.1 units, as in `dula`.
     center_step_size
         `0 < α_a < 4η`, default `η/10`. Raising it makes the center follow the position faster, with
         more bias.
@@ -113,8 +113,13 @@ def edmala(
 
     Parameters
     ----------
-    step_size, center_step_size, coupling_variance, coupling_form, center_start
-        As in `edula`; here `center_step_size` has no upper limit, only a falling acceptance rate.
+    step_size
+        `α > 0`, default 0.2 units, as in `dmala`.
+    center_step_size
+        `α_a > 0`, default `η/10`. Raising it lets the center move further per step and lowers the acceptance
+        rate.
+    coupling_variance, coupling_form, center_start
+        As in `edula`.
 
     Notes
     -----
@@ -168,7 +173,9 @@ def edmala_glu(
 
     Parameters
     ----------
-    step_size, coupling_variance, coupling_form, center_start
+    step_size
+        `α > 0`, default 0.2 units, as in `dmala`.
+    coupling_variance, coupling_form, center_start
         As in `edula`.
 
     Notes
@@ -192,10 +199,13 @@ def edmala_ou(
 
     Parameters
     ----------
-    step_size, coupling_variance, coupling_form, center_start
+    step_size
+        `α > 0`, default 0.2 units, as in `dmala`.
+    coupling_variance, coupling_form, center_start
         As in `edula`.
     persistence
-        `0 ≤ ρ < 1`. 0 is `edmala_glu`; `1 − α_a/(2η)` has the drift of `edmala` without its bias.
+        `0 ≤ ρ < 1`. Raising it lets the center stay where it is for longer. 0 is `edmala_glu`; at
+        `1 − α_a/(2η)` the center drifts as in `edmala`.
 
     Notes
     -----

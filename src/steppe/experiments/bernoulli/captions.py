@@ -72,7 +72,7 @@ def notes(request: Request) -> list[str]:
         ),
     ]
     if request.is_sound:
-        return [*common, "Each interval is 95 %; nothing is corrected for the number of claims."]
+        return common
     return [
         *common,
         (

@@ -14,7 +14,7 @@ from steppe.report.figures import draw
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.uniform(size=(50, 784)).astype(np.float32)
-TINY = protocol.Size(8, 20, Length(8, 5, 2, 8), 2, (1, 1), 20, 10, 20, 30)
+TINY = protocol.Size(8, 20, Length(8, 5, 2, 8), 2, 1, 1000, 20, 10, 20, 30)
 
 
 def test_spoiling_adds_the_stated_noise_and_one_black_square():

@@ -63,7 +63,7 @@ def findings(request: Request, setting: Setting, measured: Measured) -> Findings
     return Findings(
         verdicts=verdicts,
         tables=[_table(setting, measured, name) for name in measured if name in setting.center_steps],
-        figures=_figures(setting, measured),
+        figures=_figures(request, setting, measured),
         arrays=_arrays(setting, measured),
         settings={
             "α": setting.step_size,
@@ -117,7 +117,7 @@ def _table(setting: Setting, measured: Measured, name: str) -> Table:
     )
 
 
-def _figures(setting: Setting, measured: Measured) -> list[Figure]:
+def _figures(request: Request, setting: Setting, measured: Measured) -> list[Figure]:
     figures = [
         Figure(
             key="densities",
@@ -148,7 +148,12 @@ def _figures(setting: Setting, measured: Measured) -> list[Figure]:
             Figure(
                 key="distance",
                 title="Distance of the center",
-                caption="‖θ − θ_a‖ along a run, for several η, beside its stationary value √(dη) (dashed).",
+                caption="‖θ − θ_a‖ along a run, for several η, beside its stationary value √(dη) (dashed). "
+                + (
+                    "Started in its law, the center stays at this distance: η sets it, not the target."
+                    if request.is_sound
+                    else "Started at the position, the center has not reached its law at the larger η."
+                ),
                 alternative="Distance between position and center against steps.",
             ),
         ]

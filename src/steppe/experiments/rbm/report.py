@@ -54,7 +54,7 @@ def findings(request: Request, context: Context, found: Gathered, data: dict[str
             _machine(context, found),
             _digits(context, found),
         ],
-        figures=captions.figures(request, context.data.card.name),
+        figures=captions.figures(request, context.data.card.name, _seen(context, found)),
         arrays=_arrays(request, context, found),
         settings={
             "data": context.data.card.name,
@@ -62,7 +62,7 @@ def findings(request: Request, context: Context, found: Gathered, data: dict[str
             "training": "PCD-1" if request.is_sound else "CD-10",
             "images per sampler": length.num_images * len(context.seeds),
             "iterations per chain": length.num_steps,
-            "epochs of an auto-encoder": context.size.num_epochs[0],
+            "epochs of an auto-encoder": context.size.num_epochs,
             "LeNet test accuracy": float(context.modes["accuracy"]),
             **{name: settings_of(recipe) for name, recipe in context.recipes.items() if settings_of(recipe)},
         },
@@ -232,15 +232,32 @@ def _machine(context: Context, found: Gathered) -> Table:
     )
 
 
+def _counted(context: Context, found: Gathered) -> dict[str, np.ndarray]:
+    """How often each digit is seen, of layer-wise Gibbs first."""
+    counts = {name: part["counts"].sum(axis=0) for name, part in found.items()}
+    return {"layer-wise Gibbs": context.modes["counts_reference"].sum(axis=0), **counts}
+
+
+def _effective_number(counts: np.ndarray) -> float:
+    """The exponential of the entropy of the shares."""
+    shares = counts[counts > 0] / counts.sum()
+    return float(np.exp(-np.sum(shares * np.log(shares))))
+
+
+def _seen(context: Context, found: Gathered) -> captions.Seen:
+    heights = [context.reference["log_density"], *(part["log_density"] for part in found.values())]
+    return captions.Seen(
+        [float(part.mean()) for part in heights],
+        [_effective_number(counts) for counts in _counted(context, found).values()],
+    )
+
+
 def _digits(context: Context, found: Gathered) -> Table:
     """Which digits a classifier sees."""
     rows: list[dict[str, Cell]] = []
-    counted = {name: part["counts"].sum(axis=0) for name, part in found.items()}
-    counted = {"layer-wise Gibbs": context.modes["counts_reference"].sum(axis=0), **counted}
-    for name, counts in counted.items():
+    for name, counts in _counted(context, found).items():
         shares = counts / counts.sum()
-        entropy = float(-np.sum(shares * np.log(np.maximum(shares, 1e-12))))
-        row: dict[str, Cell] = {"sampler": name, "effective": float(np.exp(entropy))}
+        row: dict[str, Cell] = {"sampler": name, "effective": _effective_number(counts)}
         row |= {f"digit_{digit}": float(share) for digit, share in enumerate(shares)}
         rows.append(row)
     return Table(

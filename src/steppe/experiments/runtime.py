@@ -57,7 +57,7 @@ class Size(NamedTuple):
     seconds: float
 
 
-SIZES = {"quick": Size(50, 10, 9, 0.05), "full": Size(100, 50, 15, 5.0)}
+SIZES = {"quick": Size(50, 10, 15, 0.05), "full": Size(100, 50, 15, 5.0)}
 QUICK_ROWS = 2_000
 
 

@@ -126,7 +126,8 @@ def _compared(
     first, second = found[entropic][key], found[plain][key]
     difference = mean_estimate(second - first if key == "rmse" else first - second, level)
     what = "a lower test RMSE" if key == "rmse" else "a higher training log-likelihood"
-    paper = PAPER.get(one.rows.name, {})
+    # The paper has numbers of its own network only.
+    paper = PAPER.get(one.rows.name, {}) if found is one.published else {}
     place = 1 if key == "rmse" else 0
     beside = f" The paper has {paper[entropic][place]} and {paper[plain][place]}." if paper else ""
     return judged(

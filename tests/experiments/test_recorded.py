@@ -64,7 +64,7 @@ def test_acceptance_rises_from_nothing_to_a_plateau_and_edula_blows_up_below_its
     assert min(below) > 1.2 * max(above)
 
 
-@pytest.mark.parametrize("table", ["adult", "news"])
+@pytest.mark.parametrize("table", ["adult", "news", "blog"])
 def test_reduced_tables_state_their_rows_and_the_command_for_all(table):
     results = recorded(f"bnn_{table}")
     said = " ".join(results.notes)

@@ -52,7 +52,7 @@ def pages() -> dict[Path, str]:
     made |= {HERE / "recipes" / "index.md": recipe_index(words), HERE / "cli.md": command_line()}
     choose, claims = HERE / "choose.md", HERE / "explain" / "claims.md"
     made[choose] = replaced(choose.read_text(encoding="utf-8"), "table", choose_table(words))
-    recorded = [verdicts(name) for name in EXPERIMENTS if record_of(name).exists()]
+    recorded = [verdicts(name) for name in EXPERIMENTS if records_of(name)]
     made[claims] = replaced(claims.read_text(encoding="utf-8"), "verdicts", "\n\n".join(recorded))
     return made
 
@@ -102,23 +102,29 @@ def replaced(page: str, name: str, content: str) -> str:
     return f"{before}{begins}\n{content}\n\n{ends}{rest.split(ends)[1]}"
 
 
-def record_of(name: str) -> Path:
-    return HERE / "results" / f"reproduce_{name}.json"
+def records_of(name: str) -> list[Path]:
+    """Recorded results of an experiment: by default, then published, then instances."""
+    return sorted((HERE / "results").glob(f"reproduce_{name}*.json"), key=lambda path: (len(path.stem), path))
 
 
 def verdicts(name: str) -> str:
     """What an experiment found, from its recorded results."""
-    recorded = json.loads(record_of(name).read_text(encoding="utf-8"))
+    figures = [f"![{text}](../figures/{file})" for file, text in FIGURES.get(name, {}).items()]
+    return "\n\n".join([f"## {EXPERIMENTS[name]}", *map(table_of, records_of(name)), *figures])
+
+
+def table_of(record: Path) -> str:
+    """Verdicts of one recorded run, and the command that repeats it."""
+    recorded = json.loads(record.read_text(encoding="utf-8"))
     # Two columns: beside a third one, the long sentences become towers of single words on a phone.
     rows = [
         (f"{one['claim']} **{capitalised(one['outcome'])}.**", one["sentence"])
         for one in recorded["verdicts"]
     ]
     cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
-    ending = f"Recorded by `{recorded['provenance']['command']}`."
-    figures = [f"![{text}](../figures/{file})" for file, text in FIGURES.get(name, {}).items()]
     table = ["| claim and verdict | what came out |", "|---|---|", *(f"| {row} |" for row in cells)]
-    return "\n\n".join([f"## {EXPERIMENTS[name]}", "\n".join(table), ending, *figures])
+    ending = f"Recorded by `{recorded['provenance']['command']}` ({record.name})."
+    return "\n\n".join([*(["\n".join(table)] if rows else []), ending])
 
 
 def choose_table(words: dict[str, dict[str, str]]) -> str:

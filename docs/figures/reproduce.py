@@ -3,9 +3,12 @@
 python docs/figures/reproduce.py DIRECTORY...    # what `steppe reproduce ... --out DIRECTORY` has written
 
 Every experiment found in the directories is recorded under its own name and replaces what was recorded
-before. `python docs/generate.py` then writes the verdicts into the page of claims.
+before; the protocol `published` and every instance have a name of their own beside it. `python
+docs/generate.py` then writes the verdicts into the page of claims.
 """
 
+import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -23,7 +26,16 @@ def record(experiment: Path) -> Path:
     if experiment.name == "theory":
         for figure in sorted((experiment / "figures").glob("*.svg")):
             shutil.copy(figure, HERE / f"theory_{figure.name}")
-    return Path(shutil.copy(source, RESULTS / f"reproduce_{experiment.name}.json"))
+    return Path(shutil.copy(source, RESULTS / f"reproduce_{name_of(source)}.json"))
+
+
+def name_of(source: Path) -> str:
+    """The experiment, and what was asked of it beside its default: `bnn_compas`, `bernoulli_published`."""
+    recorded = json.loads(source.read_text(encoding="utf-8"))
+    instance = re.search(r"--instance (\S+)", recorded["provenance"]["command"])
+    tables = [] if instance is None else [word.split(":")[0] for word in instance[1].split(",")]
+    protocol = [] if recorded["protocol"] == "sound" else [recorded["protocol"]]
+    return "_".join([recorded["name"], *protocol, *tables])
 
 
 if __name__ == "__main__":

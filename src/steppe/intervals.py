@@ -1,4 +1,6 @@
-"""Intervals of figures that were measured over seeds, all at one level."""
+"""Intervals of figures that were measured over seeds, at one level unless several must hold together."""
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -8,20 +10,41 @@ from steppe.results import Estimate
 LEVEL = 0.95
 
 
-def student_factor(num_values: int) -> float:
-    """Standard errors that an interval reaches to each side of a mean of so many independent values."""
+def joint_level(number: int) -> float:
+    """Level of each of so many intervals at which all of them hold together in 95 % of cases (Bonferroni).
+
+    Parameters
+    ----------
+    number
+        How many intervals there are; they may depend on each other in any way.
+    """
+    return 1 - (1 - LEVEL) / max(number, 1)
+
+
+def student_factor(num_values: int, level: float = LEVEL) -> float:
+    """Standard errors that an interval reaches to each side of a mean of so many independent values.
+
+    Parameters
+    ----------
+    num_values
+        How many values.
+    level
+        Share of intervals that cover the true mean.
+    """
     from scipy import stats
 
-    return float(stats.t.ppf((1 + LEVEL) / 2, num_values - 1))
+    return float(stats.t.ppf((1 + level) / 2, num_values - 1))
 
 
-def mean_estimate(values: np.ndarray) -> Estimate:
-    """Mean of independent values with its 95 % interval (Student's); without one for a single value.
+def mean_estimate(values: np.ndarray, level: float = LEVEL) -> Estimate:
+    """Mean of independent values with its interval (Student's); without one for a single value.
 
     Parameters
     ----------
     values
         One number per seed.
+    level
+        Share of intervals that cover the true mean.
     """
     values = np.asarray(values, float)
     if not np.isfinite(values).all():
@@ -29,13 +52,42 @@ def mean_estimate(values: np.ndarray) -> Estimate:
     mean = float(values.mean())
     if len(values) < 2:
         return Estimate(value=mean)
-    reach = student_factor(len(values)) * float(values.std(ddof=1)) / len(values) ** 0.5
+    reach = student_factor(len(values), level) * float(values.std(ddof=1)) / len(values) ** 0.5
     return Estimate(value=mean, low=mean - reach, high=mean + reach)
 
 
-def share_estimate(successes: int, trials: int) -> Estimate:
-    """Share of successes with its 95 % interval (Wilson's)."""
+def smallest(groups: Sequence[np.ndarray], level: float = LEVEL) -> Estimate:
+    """The smallest of several means; the interval allows for its having been picked as the smallest.
+
+    Where the intervals of all means hold together, the smallest true mean lies between the smallest lower and
+    the smallest upper end.
+
+    Parameters
+    ----------
+    groups
+        Numbers per seed, one group for each mean.
+    level
+        Share of intervals that cover the smallest true mean, at least.
+    """
+    own = 1 - (1 - level) / len(groups)
+    found = [mean_estimate(values, own) for values in groups]
+    lows = [one.low for one in found if one.low is not None]
+    highs = [one.high for one in found if one.high is not None]
+    value = min(one.value for one in found)
+    return Estimate(value=value, low=min(lows, default=None), high=min(highs, default=None))
+
+
+def share_estimate(successes: int, trials: int, level: float = LEVEL) -> Estimate:
+    """Share of successes with its interval (Wilson's).
+
+    Parameters
+    ----------
+    successes, trials
+        Counts.
+    level
+        Share of intervals that cover the true share.
+    """
     from scipy import stats
 
-    found = stats.binomtest(int(successes), int(trials)).proportion_ci(LEVEL, "wilson")
+    found = stats.binomtest(int(successes), int(trials)).proportion_ci(level, "wilson")
     return Estimate(value=successes / trials, low=float(found.low), high=float(found.high))

@@ -8,9 +8,9 @@ from experiments.test_tsp_experiment import as_results
 from steppe.datasets import Split
 from steppe.errors import RunError
 from steppe.experiments import runtime
-from steppe.experiments.bnn import protocol
-from steppe.experiments.bnn.chains import Heat, logged
-from steppe.experiments.bnn.tables import baselines, load, requested_tables
+from steppe.experiments.bnn import captions, protocol
+from steppe.experiments.bnn.chains import Heat, Logged, logged
+from steppe.experiments.bnn.tables import Rows, baselines, load, requested_tables
 from steppe.experiments.request import Request
 from steppe.experiments.work import Work
 from steppe.report.figures import draw
@@ -117,3 +117,49 @@ def test_quick_scale_runs_to_the_end(tmp_path, asked):
     findings = protocol.run(Request(protocol=asked), Work(tmp_path, "digest", "test", False))
     assert findings.verdicts
     assert runtime.run(Request(protocol=asked), Work(tmp_path, "other", "test", False)).verdicts
+
+
+def constant_outputs(levels):
+    """A stand-in for `logged`: every network puts out the level of the log point, whatever the row."""
+
+    def logged(target, recipe, rows, seed, *, num_chains, num_points, heat=None):
+        outputs = np.repeat(np.asarray(levels, float)[:, None], len(rows), axis=1)
+        return Logged(np.arange(num_points, dtype=float), outputs, np.linspace(0, 1, num_points))
+
+    return logged
+
+
+def some_rows():
+    train, test = Split(X, np.full(40, 0.5, np.float32)), Split(X[:6], np.zeros(6, np.float32))
+    return Rows("compas", train, test, train, Split(X[:3], np.ones(3, np.float32)), (40, 6), {})
+
+
+def test_errors_of_the_paper_s_network_are_of_the_test_rows_at_every_log_point(monkeypatch):
+    monkeypatch.setattr(protocol, "logged", constant_outputs([0.8, 0.6, 0.4, 0.2]))
+    size = TINY._replace(num_points=4)
+    found = protocol._as_published(some_rows(), steppe.dula(0.1), 0, size)
+    # The test rows are all 0, so that an output is its own error.
+    np.testing.assert_allclose(found["rmse_series"], [0.8, 0.6, 0.4, 0.2])
+    assert found["rmse"] == pytest.approx(0.5)
+    assert found["rmse_late"] == pytest.approx(0.3)
+    assert found["rmse_sd"] == pytest.approx(np.std([0.8, 0.6, 0.4, 0.2]))
+    assert (found["likelihood"], found["likelihood_late"]) == (1.5, 2.5)
+
+
+def test_well_posed_networks_are_averaged_after_cooling_and_scored_on_the_right_rows(monkeypatch):
+    monkeypatch.setattr(protocol, "logged", constant_outputs([9.0, 9.0, 0.2, 0.4]))
+    found = protocol._posed(some_rows(), steppe.dula(0.1), 0, TINY, 50.0)
+    assert found["rmse"] == pytest.approx(0.3)  # test rows are 0
+    assert found["validation"] == pytest.approx(0.7)  # validation rows are 1
+    assert found["likelihood"] == 2.5
+
+
+def test_rows_that_are_left_out_are_counted():
+    whole = load("breast-cancer", None, Request())
+    part = load("breast-cancer", 100, Request())
+    assert whole.is_whole
+    assert not part.is_whole
+    assert part.num_published == (len(whole.train), len(whole.test))
+    said = captions.notes(Request(scale="full"), [part])
+    assert any(f"100 of {len(whole.train)} training rows" in note for note in said)
+    assert not any("training rows of" in note for note in captions.notes(Request(scale="full"), [whole]))

@@ -1,15 +1,17 @@
 """Intervals and verdicts say what they mean."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from steppe import samplers
 from steppe.errors import RunError
 from steppe.experiments.flatness.perceptron import left_out_choice
-from steppe.experiments.judging import judged
+from steppe.experiments.judging import joint_note, judged, judged_equal, judged_together
 from steppe.experiments.wording import settings_of, spoken
 from steppe.experiments.work import decoded, encoded
-from steppe.intervals import mean_estimate, share_estimate
+from steppe.intervals import mean_estimate, share_estimate, smallest
 from steppe.results import Estimate
 
 
@@ -82,3 +84,66 @@ def test_answers_survive_their_file_exactly():
     np.testing.assert_array_equal(again["a"], content["a"])
     assert again["b"] == [1, {"c": 0.1}]
     assert (again["d"], again["f"]) == ("e", None)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [
+        (-0.1, 0.1, "holds"),
+        (-0.1, 0.0, "holds"),
+        (-0.3, 0.1, "not distinguishable"),
+        (0.1, 0.3, "not distinguishable"),
+        (0.21, 0.3, "does not hold"),
+        (-0.3, -0.21, "does not hold"),
+    ],
+)
+def test_equality_needs_the_whole_interval_within_the_margin(low, high, outcome):
+    difference = Estimate(value=(low + high) / 2, low=low, high=high)
+    assert judged_equal("c", difference, "s", 0.2).outcome == outcome
+
+
+def test_claims_judged_together_are_all_right_in_95_of_100_experiments():
+    # 10 claims without any truth in them, over 20 seeds, in 1500 experiments. Each of independent intervals
+    # misses with 0.005, so a share of 1 − 0.995¹⁰ = 0.0489 of the experiments has a wrong verdict; five
+    # standard errors are 0.028. Intervals of 95 % each would have one in 0.40 of them.
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for values in rng.standard_normal((1500, 10, 20)):
+        found = judged_together([partial(null_claim, row) for row in values])
+        wrong += any(verdict.outcome != "not distinguishable" for verdict in found)
+    assert wrong / 1500 == pytest.approx(0.0489, abs=0.028)
+
+
+def null_claim(values, level):
+    return judged("c", mean_estimate(values, level), "s")
+
+
+def test_a_single_claim_keeps_the_level_of_95_percent():
+    seen = []
+    judged_together([lambda level: seen.append(level) or null_claim(np.arange(3.0), level)])
+    assert seen == [pytest.approx(0.95)]
+
+
+def test_a_single_run_decides_nothing():
+    found = judged_together([partial(null_claim, np.array([7.0]))])[0]
+    assert found.outcome == "not distinguishable"
+    assert "no interval" in found.sentence
+
+
+def test_the_note_counts_the_claims_that_have_an_interval():
+    values = np.arange(5.0)
+    found = judged_together([partial(null_claim, values)] * 4)
+    assert "98.75 %" in joint_note([*found, judged("exact", Estimate(value=1.0), "s")])[0]
+    assert joint_note(found[:1]) == []
+
+
+def test_the_smallest_of_several_means_is_covered_although_it_was_picked():
+    # Six equal means over 5 seeds, 2000 times: at least 0.95 of the intervals cover, five standard errors are
+    # 0.024. The interval of the picked group alone covers 0.84 of the time.
+    rng = np.random.default_rng(0)
+    found = [smallest(list(groups)) for groups in rng.standard_normal((2000, 6, 5))]
+    assert np.mean([one.low <= 0 <= one.high for one in found]) > 0.95 - 0.024
+    alone = [
+        mean_estimate(groups[groups.mean(axis=1).argmin()]) for groups in rng.standard_normal((2000, 6, 5))
+    ]
+    assert np.mean([one.low <= 0 <= one.high for one in alone]) < 0.95 - 0.024

@@ -14,7 +14,7 @@ from steppe.report.figures import draw
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.uniform(size=(50, 784)).astype(np.float32)
-TINY = protocol.Size(8, 20, Length(8, 5, 2, 8), 2, (1, 1), 20, 10, 20, 30)
+TINY = protocol.Size(8, 20, Length(8, 5, 2, 8), 2, 1, 1000, 20, 10, 20, 30)
 
 
 def test_spoiling_adds_the_stated_noise_and_one_black_square():
@@ -84,3 +84,44 @@ def test_quick_scale_runs_to_the_end(tmp_path, asked):
     heights = {row["sampler"]: number(row["log_density"]) for row in machine.rows}
     # Layer-wise Gibbs and block Gibbs have one law; their means over hundreds of images agree within a nat.
     assert heights["block_gibbs"] == pytest.approx(heights["layer-wise Gibbs"], abs=1.5)
+
+
+@pytest.fixture
+def copying(monkeypatch):
+    """Networks that put out what they are given, and see the digit that is their number of bits."""
+    monkeypatch.setattr(protocol.networks, "train_auto_encoder", lambda images, **settings: "copier")
+    monkeypatch.setattr(protocol.networks, "train_lenet", lambda x, y, **settings: "counter")
+    monkeypatch.setattr(protocol.networks, "accuracy", lambda network, x, y: 1.0)
+
+    def apply(network, x):
+        return x if network == "copier" else np.eye(10)[np.asarray(x.sum(axis=1), int)]
+
+    monkeypatch.setattr(protocol.networks, "apply", apply)
+    return protocol.Setting(Request(), TINY, protocol.datasets.load("digits"), None)
+
+
+def packed(bits):
+    return {"images": np.packbits(np.asarray(bits, np.uint8), axis=1), "log_density": np.zeros(len(bits))}
+
+
+def test_a_copier_is_perfect_against_the_spoiled_image_and_not_against_the_clean_one(copying):
+    found = protocol._judged(copying, packed(np.ones((4, 64))), 0)
+    np.testing.assert_allclose(found["itself"][:, 0], 0)
+    assert found["clean"][0, 0] == 0
+    assert (found["clean"][1:, 0] > 1e-3).all()
+
+
+def test_digits_are_counted_for_the_sampler_that_drew_them(copying):
+    def images(number):
+        bits = np.zeros((30, 64))
+        bits[:, :number] = 1
+        return packed(bits)
+
+    ground = np.zeros((5, 64), np.uint8)
+    answers = {"reference": {"images": ground}, "images-dula-0": images(3), "images-dmala-0": images(7)}
+    found = protocol._modes(copying, answers, {"dula": None, "dmala": None}, [0])
+    assert found["counts_dula"].tolist() == [[0, 0, 0, 30, 0, 0, 0, 0, 0, 0]]
+    assert found["counts_dmala"].tolist() == [[0, 0, 0, 0, 0, 0, 0, 30, 0, 0]]
+    assert found["counts_reference"].tolist() == [[5, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
+    assert found["discrepancy_dula"] < found["discrepancy_dmala"]
+    assert (found["shown_dula"].sum(axis=1) == 3).all()

@@ -14,12 +14,15 @@ import numpy as np
 from jax import Array
 
 from steppe.arguments import count, positive, random_key
+from steppe.diagnostics.states import quick_jit
 from steppe.errors import RunError
 from steppe.experiments.network_layers import auto_encoder, lenet, side_of
 from steppe.optional import needed
 from steppe.run.progress import count_bar
 
 ROWS_AT_A_TIME = 500
+# Pixels seen in all below which compiling takes longer than training.
+SHORT_WORK = 1e7
 
 Loss = Callable[[Any, Array, Array], Array]
 
@@ -130,11 +133,12 @@ def fit(
     rate = positive("fit", "learning_rate", learning_rate)
     rows, labels = jnp.asarray(images), jnp.asarray(y)
     memory = _adam().init(_arrays(network))
+    epoch_of = _epoch_soon if num_epochs * images.size < SHORT_WORK else _epoch_fast
     with count_bar("training", num_epochs, progress) as report:
         for epoch in range(num_epochs):
             order = jax.random.permutation(jax.random.fold_in(key, epoch), len(images))
             batches = order[: len(order) // batch_size * batch_size].reshape(-1, batch_size)
-            network, memory = _epoch(network, memory, rows, labels, batches, rate, loss=loss)
+            network, memory = epoch_of(network, memory, rows, labels, batches, rate, loss=loss)
             report(epoch + 1)
     return network
 
@@ -179,7 +183,6 @@ def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array)
 
 
-@partial(jax.jit, static_argnames="loss")
 def _epoch(
     network: Any, memory: Any, x: Array, y: Array, batches: Array, rate: Array, *, loss: Loss
 ) -> tuple[Any, Any]:
@@ -191,6 +194,10 @@ def _epoch(
         return (network, memory), None
 
     return jax.lax.scan(update, (network, memory), batches)[0]
+
+
+_epoch_fast = partial(jax.jit, static_argnames="loss")(_epoch)
+_epoch_soon = partial(quick_jit, static_argnames="loss")(_epoch)
 
 
 @jax.jit

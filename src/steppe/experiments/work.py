@@ -48,7 +48,9 @@ class Work:
         Parameters
         ----------
         pieces
-            Independent pure functions by key. A key is the name of a file: letters, digits, `-`, `_`, `.`.
+            Independent pure functions by key, begun in this order: put long ones first, and pieces that
+            share a program apart, since two that begin together compile it twice. A key is the name of a
+            file: letters, digits, `-`, `_`, `.`.
             An answer is a dictionary of what JSON can hold, and of NumPy arrays of type uint8, int64,
             float32 or float64.
         at_once

@@ -1,11 +1,12 @@
 """The paper's claims about the four bits, judged."""
 
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 
 from steppe.experiments.bernoulli.measured import PAPER_SPECTRUM, Measured, percentile
-from steppe.experiments.judging import judged
+from steppe.experiments.judging import Question, judged, judged_together
 from steppe.experiments.occupancy import Landscape
 from steppe.experiments.wording import spoken
 from steppe.intervals import mean_estimate, share_estimate
@@ -19,18 +20,20 @@ MASS_MARGIN, SPREAD_MARGIN = 0.02, 0.1
 
 def sound_verdicts(landscape: Landscape, measured: Mapping[str, Measured]) -> list[Verdict]:
     """The paper's claims about the four bits, judged by many seeds and long chains."""
-    verdicts = []
+    questions: list[Question] = []
     for entropic, plain in PAIRS:
         if entropic in measured and plain in measured:
             pair = (entropic, plain, measured[entropic], measured[plain], landscape)
-            verdicts += [_flat_verdict(*pair), _sharp_verdict(*pair), _spread_verdict(*pair)]
+            questions += [partial(about, *pair) for about in (_flat_verdict, _sharp_verdict, _spread_verdict)]
     if "roughness_tilted" in measured:
-        verdicts.append(_tilt_verdict(measured["roughness_tilted"], landscape))
-    return verdicts
+        questions.append(partial(_tilt_verdict, measured["roughness_tilted"], landscape))
+    return judged_together(questions)
 
 
-def _flat_verdict(entropic: str, plain: str, one: Measured, other: Measured, at: Landscape) -> Verdict:
-    difference = _difference(at.flat_mass(one.shares), at.flat_mass(other.shares))
+def _flat_verdict(
+    entropic: str, plain: str, one: Measured, other: Measured, at: Landscape, level: float
+) -> Verdict:
+    difference = mean_estimate(at.flat_mass(one.shares) - at.flat_mass(other.shares), level)
     exact = float(at.flat_mass(one.law) - at.flat_mass(other.law))
     return judged(
         f"{entropic} spends more time in flat modes than {plain}.",
@@ -43,8 +46,10 @@ def _flat_verdict(entropic: str, plain: str, one: Measured, other: Measured, at:
     )
 
 
-def _sharp_verdict(entropic: str, plain: str, one: Measured, other: Measured, at: Landscape) -> Verdict:
-    difference = _difference(at.sharp_mass(other.shares), at.sharp_mass(one.shares))
+def _sharp_verdict(
+    entropic: str, plain: str, one: Measured, other: Measured, at: Landscape, level: float
+) -> Verdict:
+    difference = mean_estimate(at.sharp_mass(other.shares) - at.sharp_mass(one.shares), level)
     reason = (
         "It is the bias of a larger step: dula at α_eff has the same."
         if not one.recipe.is_exact
@@ -60,8 +65,10 @@ def _sharp_verdict(entropic: str, plain: str, one: Measured, other: Measured, at
     )
 
 
-def _spread_verdict(entropic: str, plain: str, one: Measured, other: Measured, at: Landscape) -> Verdict:
-    difference = _difference(at.spectrum_std(other.shares), at.spectrum_std(one.shares))
+def _spread_verdict(
+    entropic: str, plain: str, one: Measured, other: Measured, at: Landscape, level: float
+) -> Verdict:
+    difference = mean_estimate(at.spectrum_std(other.shares) - at.spectrum_std(one.shares), level)
     paper = PAPER_SPECTRUM[plain][0] - PAPER_SPECTRUM[entropic][0]
     return judged(
         f"{entropic} has a narrower eigenspectrum than {plain}.",
@@ -73,47 +80,46 @@ def _spread_verdict(entropic: str, plain: str, one: Measured, other: Measured, a
     )
 
 
-def _tilt_verdict(one: Measured, at: Landscape) -> Verdict:
+def _tilt_verdict(one: Measured, at: Landscape, level: float) -> Verdict:
     masses = at.flat_mass(one.shares)
-    difference = mean_estimate(masses - at.flat_mass(at.law))
+    difference = mean_estimate(masses - at.flat_mass(at.law), level)
     return judged(
         "A sampler with a law that favours flat modes (roughness_tilted) spends more time in them than π.",
         difference,
-        f"Time in flat modes {spoken(mean_estimate(masses))} against {float(at.flat_mass(at.law)):.3f} under "
-        f"π, at E[U] {float((one.shares @ at.heights).mean()):.3f} against {float(at.law @ at.heights):.3f}.",
+        f"Time in flat modes {spoken(mean_estimate(masses, level))} against "
+        f"{float(at.flat_mass(at.law)):.3f} under π, at E[U] {float((one.shares @ at.heights).mean()):.3f} "
+        f"against {float(at.law @ at.heights):.3f}.",
         MASS_MARGIN,
     )
 
 
 def published_verdicts(landscape: Landscape, measured: Mapping[str, Measured]) -> list[Verdict]:
     """The paper's comparison of single runs, judged by how often it comes out the same."""
-    verdicts = []
-    for entropic, plain in PAIRS:
-        if entropic not in measured or plain not in measured:
-            continue
-        first, second = (landscape.spectrum_std(measured[name].windows) for name in (entropic, plain))
-        wins = share_estimate(int(np.sum(first < second)), len(first))
-        edge = _shifted(wins, -0.5)
-        paper, against = PAPER_SPECTRUM[entropic][0], PAPER_SPECTRUM[plain][0]
-        verdicts.append(
-            judged(
-                f"A run of {entropic} shows a narrower eigenspectrum than a run of {plain} "
-                f"({paper} against {against}).",
-                edge,
-                f"Of {len(first)} pairs of runs as long as the paper's, {entropic} is narrower in "
-                f"{spoken(wins, 2)}; a coin would give 0.5. The paper's {paper} is at percentile "
-                f"{percentile(first, paper):.0f} of {entropic}'s runs, {against} at "
-                f"{percentile(second, against):.0f} of {plain}'s; exact values are "
-                f"{float(landscape.spectrum_std(measured[entropic].law)):.3f} and "
-                f"{float(landscape.spectrum_std(measured[plain].law)):.3f}.",
-            )
-        )
-    return verdicts
+    return judged_together(
+        [
+            partial(_single_runs, entropic, plain, measured[entropic], measured[plain], landscape)
+            for entropic, plain in PAIRS
+            if entropic in measured and plain in measured
+        ]
+    )
 
 
-def _difference(first: np.ndarray, second: np.ndarray) -> Estimate:
-    """Of independent seeds, paired by number."""
-    return mean_estimate(first - second)
+def _single_runs(
+    entropic: str, plain: str, one: Measured, other: Measured, at: Landscape, level: float
+) -> Verdict:
+    first, second = (at.spectrum_std(part.windows) for part in (one, other))
+    wins = share_estimate(int(np.sum(first < second)), len(first), level)
+    paper, against = PAPER_SPECTRUM[entropic][0], PAPER_SPECTRUM[plain][0]
+    return judged(
+        f"A run of {entropic} shows a narrower eigenspectrum than a run of {plain} "
+        f"({paper} against {against}).",
+        _shifted(wins, -0.5),
+        f"Of {len(first)} pairs of runs as long as the paper's, {entropic} is narrower in "
+        f"{spoken(wins, 2)}; a coin would give 0.5. The paper's {paper} is at percentile "
+        f"{percentile(first, paper):.0f} of {entropic}'s runs, {against} at "
+        f"{percentile(second, against):.0f} of {plain}'s; exact values are "
+        f"{float(at.spectrum_std(one.law)):.3f} and {float(at.spectrum_std(other.law)):.3f}.",
+    )
 
 
 def _shifted(estimate: Estimate, by: float) -> Estimate:

@@ -66,8 +66,8 @@ def _on_table(
     known = recipes(rows.name)
     pieces = {
         f"published-{rows.name}-{name}-{seed}": partial(_as_published, rows, known[name], seed, size)
-        for name in names
         for seed in seeds
+        for name in names
     }
     answers = work.all(pieces)
     published = {name: _stacked(answers, f"published-{rows.name}-{name}", seeds) for name in names}
@@ -84,8 +84,8 @@ def _on_table(
             f"posed-{rows.name}-{name}-{seed}": partial(
                 _posed, rows, fair[name], seed, size, chosen[name]["steepness"]
             )
-            for name in names
             for seed in seeds
+            for name in names
         }
         answers = work.all(pieces)
         posed = {name: _stacked(answers, f"posed-{rows.name}-{name}", seeds) for name in names}

@@ -1,18 +1,20 @@
 """Tables and verdicts on networks of binary weights."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from steppe.experiments.bnn import captions
 from steppe.experiments.bnn.published import PAPER
 from steppe.experiments.bnn.tables import Rows
-from steppe.experiments.judging import judged
+from steppe.experiments.judging import Question, joint_note, judged, judged_together
 from steppe.experiments.request import Findings, Request
 from steppe.experiments.wording import settings_of, spoken
 from steppe.experiments.work import Content
 from steppe.intervals import mean_estimate
-from steppe.results import Cell, Column, Estimate, Figure, Table, Verdict
+from steppe.results import Cell, Column, Estimate, Table, Verdict
 
 PAIRS = (("edula", "dula"), ("edmala", "dmala"))
 MARGIN = 0.001  # of RMSE and of log-likelihood: about what the paper's tables show between neighbours
@@ -56,10 +58,11 @@ def findings(request: Request, size: Any, seeds: Sequence[int], found: Sequence[
             key = one.rows.name.replace("-", "_")
             arrays[f"rmse_{key}_{name}"] = part["rmse_series"].mean(axis=0)
             arrays[f"likelihood_{key}_{name}"] = part["likelihood_series"].mean(axis=0)
+    verdicts = _sound_verdicts(found) if request.is_sound else _published_verdicts(found)
     return Findings(
-        verdicts=[verdict for one in found for verdict in _verdicts(request, one)],
+        verdicts=verdicts,
         tables=tables,
-        figures=_figures(request),
+        figures=captions.figures(request),
         arrays=arrays,
         settings={
             "hidden units": size.num_hidden,
@@ -73,7 +76,8 @@ def findings(request: Request, size: Any, seeds: Sequence[int], found: Sequence[
                 if name in one.published and settings_of(recipe)
             },
         },
-        notes=_notes(request),
+        notes=captions.notes(request, [one.rows for one in found])
+        + (joint_note(verdicts) if request.is_sound else []),
         seeds=list(seeds),
         data={name: digest for one in found for name, digest in one.rows.digests.items()},
         model_evaluations=steps,
@@ -83,22 +87,33 @@ def findings(request: Request, size: Any, seeds: Sequence[int], found: Sequence[
 # ---- verdicts --------------------------------------------------------------------------------------
 
 
-def _verdicts(request: Request, one: OnTable) -> list[Verdict]:
-    if not request.is_sound:
-        return [verdict for pair in PAIRS if _has(one.published, pair) for verdict in _single(one, *pair)]
-    verdicts = []
+def _published_verdicts(found: Sequence[OnTable]) -> list[Verdict]:
+    return [
+        verdict
+        for one in found
+        for pair in PAIRS
+        if _has(one.published, pair)
+        for verdict in _single(one, *pair)
+    ]
+
+
+def _sound_verdicts(found: Sequence[OnTable]) -> list[Verdict]:
+    return judged_together([question for one in found for question in _questions(one)])
+
+
+def _questions(one: OnTable) -> list[Question]:
+    published, posed = (one.published, "the paper's network"), (one.posed, "the well-posed network")
+    questions: list[Question] = []
     for pair in PAIRS:
         if _has(one.published, pair):
-            verdicts.append(_compared(one, *pair, one.published, "rmse", "the paper's network"))
-            verdicts.append(_compared(one, *pair, one.posed, "rmse", "the well-posed network"))
-            verdicts.append(_compared(one, *pair, one.published, "likelihood", "the paper's network"))
-    for name, part, of in (
-        ("edmala", one.published, "the paper's network"),
-        ("edmala", one.posed, "the well-posed network"),
-    ):
-        if name in part:
-            verdicts.append(_beats_constant(one, name, part, of))
-    return verdicts
+            questions += [
+                partial(_compared, one, *pair, *published, "rmse"),
+                partial(_compared, one, *pair, *posed, "rmse"),
+                partial(_compared, one, *pair, *published, "likelihood"),
+            ]
+    if "edmala" in one.published:
+        questions += [partial(_beats_constant, one, "edmala", *network) for network in (published, posed)]
+    return questions
 
 
 def _has(found: Mapping[str, Content], pair: tuple[str, str]) -> bool:
@@ -106,12 +121,13 @@ def _has(found: Mapping[str, Content], pair: tuple[str, str]) -> bool:
 
 
 def _compared(
-    one: OnTable, entropic: str, plain: str, found: Mapping[str, Content], key: str, of: str
+    one: OnTable, entropic: str, plain: str, found: Mapping[str, Content], of: str, key: str, level: float
 ) -> Verdict:
     first, second = found[entropic][key], found[plain][key]
-    difference = mean_estimate(second - first if key == "rmse" else first - second)
+    difference = mean_estimate(second - first if key == "rmse" else first - second, level)
     what = "a lower test RMSE" if key == "rmse" else "a higher training log-likelihood"
-    paper = PAPER.get(one.rows.name, {})
+    # The paper has numbers of its own network only.
+    paper = PAPER.get(one.rows.name, {}) if found is one.published else {}
     place = 1 if key == "rmse" else 0
     beside = f" The paper has {paper[entropic][place]} and {paper[plain][place]}." if paper else ""
     return judged(
@@ -149,9 +165,9 @@ def _single(one: OnTable, entropic: str, plain: str) -> list[Verdict]:
     return verdicts
 
 
-def _beats_constant(one: OnTable, name: str, found: Mapping[str, Content], of: str) -> Verdict:
+def _beats_constant(one: OnTable, name: str, found: Mapping[str, Content], of: str, level: float) -> Verdict:
     constant, linear = one.baselines["constant"][1], one.baselines["linear"][1]
-    difference = mean_estimate(constant - found[name]["rmse"])
+    difference = mean_estimate(constant - found[name]["rmse"], level)
     return judged(
         f"{name} predicts {one.rows.name} better than the mean of the training rows does, with {of}.",
         difference,
@@ -249,51 +265,3 @@ def _posed_table(one: OnTable) -> Table:
             ),
         ],
     )
-
-
-# ---- figures and notes -----------------------------------------------------------------------------
-
-
-def _figures(request: Request) -> list[Figure]:
-    return [
-        Figure(
-            key="rmse",
-            title="Test error of every sampler beside simple predictors",
-            caption="Test RMSE with intervals; lines: a constant (dashed) and least squares (dotted). "
-            "Circles: the paper's network; squares: the well-posed one; diamonds: the paper's numbers. "
-            "What the network is matters far more than which sampler draws it.",
-            alternative="One dot plot per table of data with test error by sampler.",
-        ),
-        Figure(
-            key="series",
-            title="Along the run",
-            caption="Test RMSE and training log-likelihood at every log point of the paper's network"
-            + (", mean over seeds." if request.is_sound else ".")
-            + " The paper averages over the whole curve, its beginning included.",
-            alternative="Two curves per sampler against the number of steps.",
-        ),
-    ]
-
-
-def _notes(request: Request) -> list[str]:
-    lines = [
-        (
-            "The paper states 500 hidden units and U = −Σ (f − y)²; its numbers come out of its code with "
-            "100 units and U = −100 · mean (f − y)², which is what is run here at full scale."
-        ),
-        (
-            "Its ± is the spread along one run, mostly burn-in, and says nothing about other seeds: "
-            "differences of 0.001 between samplers cannot be read from it."
-        ),
-        (
-            "On News and Blog the paper's networks predict worse than the mean of the training rows; a "
-            "constant has RMSE 0.068 and 0.189 there."
-        ),
-    ]
-    if request.is_sound:
-        lines.append(
-            "In the well-posed network the inputs of every unit stay of order one, and all samplers get "
-            "the same number of evaluations: a step of Gibbs there resamples as many sites as there are "
-            "hidden units."
-        )
-    return lines

@@ -27,6 +27,8 @@ class Rows(NamedTuple):
         As published, at most as many training rows as asked for.
     fitted, validation
         The training rows parted: to sample on, and to choose settings with.
+    num_published
+        Training and test rows of the whole table.
     digests
         Of the files.
     """
@@ -36,7 +38,13 @@ class Rows(NamedTuple):
     test: Split
     fitted: Split
     validation: Split
+    num_published: tuple[int, int]
     digests: dict[str, str]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no rows were left out."""
+        return (len(self.train), len(self.test)) == self.num_published
 
 
 def requested_tables(request: Request) -> dict[str, int | None]:
@@ -65,7 +73,8 @@ def load(name: str, num_rows: int | None, request: Request) -> Rows:
     if len(validation) < LEAST_VALIDATION * len(train):
         cut = len(train) - max(1, len(train) // 10)
         fitted, validation = _first(train, cut), Split(train.x[cut:], train.y[cut:])
-    return Rows(name, train, test, fitted, validation, _digests(data))
+    whole = len(data.train), len(data.test)
+    return Rows(name, train, test, fitted, validation, whole, _digests(data))
 
 
 def _first(split: Split, number: int | None) -> Split:

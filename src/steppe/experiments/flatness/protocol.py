@@ -36,12 +36,11 @@ def run(request: Request, work: Work) -> Findings:
     """Carry out the experiment; the paper has nothing like it, so both protocols are the sound one."""
     size, seeds = SIZES[request.scale], request.seeds(NUM_SEEDS)
     names = request.chosen(methods(size.budget))
-    pieces: dict[str, Piece] = {
-        f"{name}-{seed:03d}": partial(_instance, name, seed, size) for name in names for seed in seeds
-    }
+    pieces: dict[str, Piece] = {}
     if "roughness_tilted" in request.chosen(("roughness_tilted",)):
-        pieces["four-bits"] = partial(small_laws.four_bits, seeds, 20, 500, size.num_draws)
         pieces["mixture"] = small_laws.mixture
+        pieces["four-bits"] = partial(small_laws.four_bits, seeds, 20, 500, size.num_draws)
+    pieces |= {f"{name}-{seed:03d}": partial(_instance, name, seed, size) for seed in seeds for name in names}
     found = work.all(pieces)
     solutions = {
         name: report.Solutions(**_stacked([found[f"{name}-{seed:03d}"] for seed in seeds])) for name in names

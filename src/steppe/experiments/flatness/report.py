@@ -9,6 +9,7 @@ import numpy as np
 from steppe.experiments.flatness import verdicts
 from steppe.experiments.flatness.perceptron import left_out_choice
 from steppe.experiments.flatness.small_laws import MIXTURE_STRENGTHS, STRENGTHS
+from steppe.experiments.judging import joint_note, judged_together
 from steppe.experiments.occupancy import Landscape
 from steppe.experiments.request import Findings
 from steppe.experiments.work import Content
@@ -48,21 +49,23 @@ def findings(
     mixture: Content | None,
 ) -> Findings:
     """Everything there is to say."""
-    judged, tables, figures, arrays = [], [], [], {}
+    questions, exact, tables, figures, arrays = [], [], [], [], {}
     if four_bits is not None and mixture is not None:
         landscape = Landscape(paper_bernoulli())
-        judged += verdicts.of_small_laws(landscape, four_bits, mixture)
+        questions += verdicts.about_four_bits(landscape, four_bits)
+        exact.append(verdicts.of_mixture(mixture))
         tables += [_tilt_table(landscape, four_bits), _mixture_table(mixture)]
         figures += _small_figures()
         arrays |= {"mixture_tilted": mixture["tilted"], "mixture_tempered": mixture["tempered"]}
     if solutions:
-        judged += verdicts.of_perceptron(solutions, size.flips)
+        questions += verdicts.about_perceptrons(solutions, size.flips)
         tables.append(_perceptron_table(solutions, size))
         figures += _perceptron_figures(size)
         arrays["flips"] = np.asarray(size.flips, np.int64)
         arrays |= {f"after_flips_{name}": one.best(one.errors_after_flips) for name, one in solutions.items()}
+    judged = judged_together(questions)
     return Findings(
-        verdicts=judged,
+        verdicts=[*judged, *exact],
         tables=tables,
         figures=figures,
         arrays=arrays,
@@ -75,7 +78,7 @@ def findings(
             "schedules of β": "0.3 to 30, 0.3 to 100, 1 to 200",
             "draws per chain on four bits": size.num_draws,
         },
-        notes=_notes(size),
+        notes=[*_notes(size), *joint_note(judged)],
         seeds=list(seeds),
         model_evaluations=3 * len(seeds) * len(solutions) * size.budget if solutions else None,
     )

@@ -14,7 +14,7 @@ from steppe.experiments.rbm import report
 from steppe.experiments.rbm.drawing import PAPER, Length, drawn, reference, sound_recipes
 from steppe.experiments.rbm.images import CONDITIONS, compared, log_discrepancy, spoiled
 from steppe.experiments.request import Findings, Request
-from steppe.experiments.work import Content, Work
+from steppe.experiments.work import Content, Piece, Work
 from steppe.kernel.compose import Recipe
 from steppe.targets.rbm import Rbm, rbm
 from steppe.training import log_likelihood, train_rbm
@@ -38,7 +38,9 @@ class Size(NamedTuple):
     num_seeds
         Seeds of samplers.
     num_epochs
-        Passes of an auto-encoder through the images, and of LeNet through the data.
+        Passes of an auto-encoder through the images.
+    num_lessons
+        Images LeNet is trained on, every repetition counted.
     num_reference, num_reference_steps
         Chains of layer-wise Gibbs, and their length.
     num_temperatures
@@ -51,7 +53,8 @@ class Size(NamedTuple):
     num_updates: int | None
     length: Length
     num_seeds: int
-    num_epochs: tuple[int, int]
+    num_epochs: int
+    num_lessons: int
     num_reference: int
     num_reference_steps: int
     num_temperatures: int
@@ -59,11 +62,12 @@ class Size(NamedTuple):
 
 
 SIZES = {
-    ("sound", "quick"): Size(64, 2000, Length(24, 500, 25, 10), 3, (10, 5), 200, 500, 1000, None),
-    ("published", "quick"): Size(64, 600, Length(40, 500, 25, 8), 1, (15, 5), 200, 500, 1000, None),
-    ("sound", "full"): Size(500, None, Length(20, 2000, 1000, 50), 5, (25, 10), 500, 10_000, 10_000, None),
+    ("sound", "quick"): Size(64, 2000, Length(24, 500, 25, 10), 3, 10, 30_000, 200, 500, 1000, None),
+    ("published", "quick"): Size(64, 600, Length(40, 500, 25, 8), 1, 15, 30_000, 200, 500, 1000, None),
+    # Ten passes through MNIST, as in the paper.
+    ("sound", "full"): Size(500, None, Length(20, 2000, 1000, 50), 5, 25, 600_000, 500, 10_000, 10_000, None),
     ("published", "full"): Size(
-        500, None, Length(100, 2000, 1000, 50), 1, (25, 10), 500, 10_000, 10_000, None
+        500, None, Length(100, 2000, 1000, 50), 1, 25, 600_000, 500, 10_000, 10_000, None
     ),
 }
 
@@ -99,18 +103,18 @@ def run(request: Request, work: Work) -> Findings:
     shared = {"reference": partial(_reference, setting), "normalizer": partial(_likelihood, setting)}
     images = {
         f"images-{name}-{seed}": partial(_images, setting, recipe, seed)
-        for name, recipe in recipes.items()
         for seed in seeds
+        for name, recipe in recipes.items()
     }
     answers = work.all(shared | images)
-    coders = {
+    judges: dict[str, Piece] = {"modes": partial(_modes, setting, answers, recipes, seeds)}
+    judges |= {
         f"judged-{name}-{seed}-{coder}": partial(_judged, setting, answers[f"images-{name}-{seed}"], coder)
         for name in recipes
         for seed in seeds
         for coder in _coders(request, seed)
     }
-    answers |= work.all(coders)
-    answers |= work.all({"modes": partial(_modes, setting, answers, recipes, seeds)})
+    answers = answers | work.all(judges)
     found = [_gathered(request, answers, name, seeds) for name in recipes]
     return report.findings(
         request,
@@ -195,7 +199,7 @@ def _judged(setting: Setting, answer: Content, coder: int) -> Content:
     network = networks.train_auto_encoder(
         unpacked(setting, answer).astype(np.float32),
         key=jax.random.key(30_000 + coder),
-        num_epochs=setting.size.num_epochs[0],
+        num_epochs=setting.size.num_epochs,
         progress=False,
     )
     clean = setting.tests
@@ -213,8 +217,9 @@ def _modes(
 ) -> Content:
     """Train LeNet on the data and let it say which digits the images show; and compare sets of images."""
     train, test = setting.data.train, setting.data.test
+    num_epochs = max(1, round(setting.size.num_lessons / len(train.x)))
     network = networks.train_lenet(
-        train.x, train.y, key=jax.random.key(40_001), num_epochs=setting.size.num_epochs[1], progress=False
+        train.x, train.y, key=jax.random.key(40_001), num_epochs=num_epochs, progress=False
     )
     found: Content = {"accuracy": networks.accuracy(network, test.x, test.y)}
     ground = answers["reference"]["images"]

@@ -8,6 +8,11 @@ from steppe.results import Figure
 def figures(request: Request, found: Minima) -> list[Figure]:
     """What is drawn, with captions that state the finding."""
     runs = "all seeds" if request.is_sound else "one run each"
+    bars = (
+        "Bars: means with 95 % intervals over seeds. Dots: single runs."
+        if request.is_sound
+        else "Bars: one run each. Dots: runs with other seeds. Diamonds: what the paper shows."
+    )
     flat, sharp = found.within_budget[found.flattest], found.within_budget[found.sharpest]
     return [
         Figure(
@@ -21,21 +26,23 @@ def figures(request: Request, found: Minima) -> list[Figure]:
         Figure(
             key="spreads",
             title="Spread of cost, and mismatch",
-            caption="Bars with 95 % intervals over seeds; dots are single runs, diamonds what the paper "
-            "shows. Single runs of one sampler differ more than the samplers do.",
+            caption=f"{bars} Single runs of one sampler differ more than the samplers do.",
             alternative="Three bar charts: spread of cost, upper band of mismatch to best, mismatch overall.",
         ),
         Figure(
             key="violins",
             title="Costs and mismatches of distinct paths",
-            caption=f"Over {runs}. The line is the shortest tour, the dashed line the mean cost under π.",
+            caption=f"Over {runs}; bars inside are medians. Uncorrected samplers visit dearer paths than "
+            "the mean under π (dashed). Whatever the sampler, most of its paths agree with the best one in "
+            "hardly any pair of places.",
             alternative="Violins of cost and of mismatch to the best path, one per sampler.",
         ),
         Figure(
             key="scatter",
             title="Cost against mismatch to the best path",
-            caption=f"Every distinct path of {runs}, with the marginal distributions. Mismatch takes few "
-            "values because it counts pairs of agreeing places.",
+            caption=f"Distinct paths of {runs}, with the marginal distributions. Cheap paths are as far "
+            "from the best one as dear ones: to be near it is not to be cheap. Mismatch takes few values "
+            "because it counts pairs of agreeing places.",
             alternative="Scatter of cost and mismatch with marginal densities, one colour per sampler.",
         ),
     ]

@@ -1,10 +1,12 @@
 """Tables, verdicts and notes on the paper's eight cities."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from steppe.experiments.judging import judged
+from steppe.experiments.judging import Question, joint_note, judged, judged_equal, judged_together
 from steppe.experiments.request import Findings, Request
 from steppe.experiments.tsp import captions
 from steppe.experiments.tsp.landscape import Minima, exact_costs, minima
@@ -26,11 +28,22 @@ PAPER = {
     "dmala": (43, 16.808, 1.977, 1.857, 31.37, 38.97, 32.82),
     "edmala": (21, 16.452, 0.480, 1.354, 28.48, 37.84, 30.74),
 }
-# What the paper says of each figure of a run, and which pair it says it of.
+CORRECTED = ("dmala", "edmala")
+
+
+class Claim(NamedTuple):
+    """What the paper says of a figure of a run, of which pairs, and the smallest difference that counts."""
+
+    key: str
+    says: str
+    pairs: tuple[tuple[str, str], ...]
+    margin: float
+
+
 CLAIMS = (
-    ("spread", "has a smaller spread of costs than", PAIRS, 0.1),
-    ("band", "has a lower upper band of the mismatch to its best path than", PAIRS[1:], 1.0),
-    ("overall", "has a smaller mismatch between its paths than", PAIRS[1:], 1.0),
+    Claim("spread", "has a smaller spread of costs than", PAIRS, 0.1),
+    Claim("band", "has a lower upper band of the mismatch to its best path than", PAIRS[1:], 1.0),
+    Claim("overall", "has a smaller mismatch between its paths than", PAIRS[1:], 1.0),
 )
 
 
@@ -44,8 +57,9 @@ def findings(
     """Everything found about the eight cities."""
     landscape = minima()
     evaluations = sum(int(answer["steps"]) * int(answer["chains"]) for answer in answers.values())
+    verdicts = (_sound_verdicts if request.is_sound else _published_verdicts)(answers)
     return Findings(
-        verdicts=(_sound_verdicts if request.is_sound else _published_verdicts)(answers),
+        verdicts=verdicts,
         tables=[
             _run_table(request, recipes, answers),
             _law_table(recipes, answers),
@@ -60,7 +74,7 @@ def findings(
             "chains per seed at exact draws": num_law_chains,
             **{name: settings_of(recipe) for name, recipe in recipes.items() if recipe.numbers},
         },
-        notes=captions.notes(request),
+        notes=[*captions.notes(request), *joint_note(verdicts)],
         seeds=seeds,
         model_evaluations=evaluations,
     )
@@ -70,25 +84,29 @@ def findings(
 
 
 def _sound_verdicts(answers: Mapping[str, Content]) -> list[Verdict]:
-    verdicts = []
-    for key, says, pairs, margin in CLAIMS:
-        for entropic, plain in pairs:
-            if entropic in answers and plain in answers:
-                one, other = answers[entropic][key], answers[plain][key]
-                difference = mean_estimate(other - one)
-                verdicts.append(
-                    judged(
-                        f"{entropic} {says} {plain}.",
-                        difference,
-                        f"Over {len(one)} seeds {entropic} has {one.mean():.2f} and {plain} "
-                        f"{other.mean():.2f}; {plain} minus {entropic} is "
-                        f"{spoken(difference, 2, signed=True)}. {_moves(answers, entropic, plain)} Less "
-                        f"than {margin:g} would not count.",
-                        margin,
-                    )
-                )
-    verdicts += [_law_verdict(name, answers[name]) for name in ("dmala", "edmala") if name in answers]
-    return verdicts
+    questions: list[Question] = [
+        partial(_over_seeds, answers, entropic, plain, claim)
+        for claim in CLAIMS
+        for entropic, plain in claim.pairs
+        if entropic in answers and plain in answers
+    ]
+    questions += [partial(_law_verdict, name, answers[name]) for name in CORRECTED if name in answers]
+    return judged_together(questions)
+
+
+def _over_seeds(
+    answers: Mapping[str, Content], entropic: str, plain: str, claim: Claim, level: float
+) -> Verdict:
+    one, other = answers[entropic][claim.key], answers[plain][claim.key]
+    difference = mean_estimate(other - one, level)
+    return judged(
+        f"{entropic} {claim.says} {plain}.",
+        difference,
+        f"Over {len(one)} seeds {entropic} has {one.mean():.2f} and {plain} {other.mean():.2f}; {plain} "
+        f"minus {entropic} is {spoken(difference, 2, signed=True)}. {_moves(answers, entropic, plain)} Less "
+        f"than {claim.margin:g} would not count.",
+        claim.margin,
+    )
 
 
 def _moves(answers: Mapping[str, Content], entropic: str, plain: str) -> str:
@@ -96,47 +114,44 @@ def _moves(answers: Mapping[str, Content], entropic: str, plain: str) -> str:
     return f"In the whole run {entropic} changes its tour {one:.0f} times, {plain} {other:.0f} times."
 
 
-def _law_verdict(name: str, answer: Content) -> Verdict:
-    """Whether a sampler started at exact draws keeps the exact mean: the whole interval within the margin."""
+def _law_verdict(name: str, answer: Content, level: float) -> Verdict:
+    """Whether a sampler started at exact draws keeps the exact mean."""
     exact = exact_costs()
-    gap = mean_estimate(answer["law_mean"] - exact.mean)
-    low, high = gap.low or gap.value, gap.high or gap.value
-    if max(abs(low), abs(high)) <= LAW_MARGIN:
-        outcome = "holds"
-    else:
-        is_outside = low > LAW_MARGIN or high < -LAW_MARGIN
-        outcome = "does not hold" if is_outside else "not distinguishable"
-    return Verdict(
-        claim=f"{name} has law π ∝ exp(−cost), as it should: its mean cost is that of enumeration.",
-        outcome=outcome,
-        sentence=f"Started at exact draws it has mean cost {spoken(mean_estimate(answer['law_mean']), 2)} "
+    return judged_equal(
+        f"{name} has law π ∝ exp(−cost), as it should: its mean cost is that of enumeration.",
+        mean_estimate(answer["law_mean"] - exact.mean, level),
+        f"Started at exact draws it has mean cost {spoken(mean_estimate(answer['law_mean'], level), 2)} "
         f"against {exact.mean:.4f}; within {LAW_MARGIN:g} counts as the same.",
-        estimate=gap,
+        LAW_MARGIN,
     )
 
 
 def _published_verdicts(answers: Mapping[str, Content]) -> list[Verdict]:
     """The paper's comparison of single runs, judged by how often it comes out the same."""
-    verdicts = []
-    for key, says, pairs, _ in CLAIMS:
-        for entropic, plain in pairs:
-            if entropic not in answers or plain not in answers:
-                continue
-            one, other = answers[entropic][key], answers[plain][key]
-            wins = share_estimate(int(np.sum(one < other)), len(one))
-            assert wins.low is not None
-            assert wins.high is not None
-            edge = Estimate(value=wins.value - 0.5, low=wins.low - 0.5, high=wins.high - 0.5)
-            paper = [PAPER[name][PAPER_KEYS.index(key)] for name in (entropic, plain)]
-            verdicts.append(
-                judged(
-                    f"A run of {entropic} {says} a run of {plain} ({paper[0]:g} against {paper[1]:g}).",
-                    edge,
-                    f"This seed gives {one[0]:.2f} against {other[0]:.2f}. Of {len(one)} pairs of such runs "
-                    f"the claim comes out in {spoken(wins, 2)}; a coin would give 0.5.",
-                )
-            )
-    return verdicts
+    return judged_together(
+        [
+            partial(_over_pairs_of_runs, answers, entropic, plain, claim)
+            for claim in CLAIMS
+            for entropic, plain in claim.pairs
+            if entropic in answers and plain in answers
+        ]
+    )
+
+
+def _over_pairs_of_runs(
+    answers: Mapping[str, Content], entropic: str, plain: str, claim: Claim, level: float
+) -> Verdict:
+    one, other = answers[entropic][claim.key], answers[plain][claim.key]
+    wins = share_estimate(int(np.sum(one < other)), len(one), level)
+    assert wins.low is not None
+    assert wins.high is not None
+    paper = [PAPER[name][PAPER_KEYS.index(claim.key)] for name in (entropic, plain)]
+    return judged(
+        f"A run of {entropic} {claim.says} a run of {plain} ({paper[0]:g} against {paper[1]:g}).",
+        Estimate(value=wins.value - 0.5, low=wins.low - 0.5, high=wins.high - 0.5),
+        f"This seed gives {one[0]:.2f} against {other[0]:.2f}. Of {len(one)} pairs of such runs the claim "
+        f"comes out in {spoken(wins, 2)}; a coin would give 0.5.",
+    )
 
 
 # ---- tables ----------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Figures of the four bits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +9,7 @@ from steppe.report import style
 from steppe.report.cells import estimate as estimate_of
 from steppe.report.cells import number
 from steppe.report.figures.modes_of_bits import bit_names, kinds_of, modes_figure, occupancy_figure
-from steppe.results import Estimate, Results
+from steppe.results import Cell, Estimate, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 ROWS, COLUMNS = ("11", "01", "00", "10"), ("01", "00", "10", "11")
 TARGET_COLORS, SAMPLED_COLORS = "Greys", "Blues"
 
+Rows = Mapping[str, Mapping[str, Cell]]
+
 
 def draw(results: Results) -> dict[str, "Figure"]:
     """Every figure of the experiment, by key."""
@@ -26,14 +28,14 @@ def draw(results: Results) -> dict[str, "Figure"]:
     names = [name.removeprefix("law_") for name in arrays if name.startswith("law_")]
     shares = {name: _of_protocol(arrays[f"shares_{name}"], results) for name in names}
     means = {name: share.mean(axis=0) for name, share in shares.items()}
-    laws = {name: arrays[f"law_{name}"] for name in names}
+    spreads = {str(row["sampler"]): row for row in results.table("spectrum").rows}
     return {
         "masses": _masses(results, arrays["target"]),
         "occupancy": occupancy_figure(arrays["target"], means),
         "heatmaps": _heatmaps(arrays["target"], means),
         "flat-modes": modes_figure(arrays["target"]),
-        "spectrum": _spectra(arrays["eigenvalues"], arrays["target"], means, laws),
-        "seeds": _seeds(results, arrays, names),
+        "spectrum": _spectra(arrays["eigenvalues"], arrays["target"], means, spreads),
+        "seeds": _seeds(spreads, arrays, names),
     }
 
 
@@ -111,18 +113,18 @@ def _heatmap(axes: "Axes", target: np.ndarray, mean: np.ndarray, top: float) -> 
 
 
 def _spectra(
-    eigenvalues: np.ndarray, target: np.ndarray, means: dict[str, np.ndarray], laws: dict[str, np.ndarray]
+    eigenvalues: np.ndarray, target: np.ndarray, means: dict[str, np.ndarray], spreads: Rows
 ) -> "Figure":
     columns = min(4, len(means))
     num_rows = -(-len(means) // columns)
-    figure, panels = style.grid(num_rows, columns, 2.9 * columns, 2.3 * num_rows)
+    figure, panels = style.grid(num_rows, columns, 2.9 * columns, 2.5 * num_rows)
     edges = np.linspace(eigenvalues.min() - 0.1, eigenvalues.max() + 0.1, 31)
     for panel, (name, mean) in zip(panels, means.items(), strict=False):
         pooled, color = eigenvalues.ravel(), style.SAMPLER_COLORS[name]
         panel.hist(pooled, edges, weights=np.repeat(mean, 4) / 4, color=color, alpha=0.7)
         panel.hist(pooled, edges, weights=np.repeat(target, 4) / 4, histtype="step", color="black", lw=0.8)
-        spread, exact = (np.sqrt(law @ (eigenvalues**2).mean(axis=1)) for law in (mean, laws[name]))
-        panel.set_title(f"{name}\nstd {spread:.3f}, exact {exact:.3f}", fontsize=9)
+        spread, range_ = (_spread(spreads[name], key) for key in ("std", "iqr"))
+        panel.set_title(f"{name}\n{spread}\n{range_}", fontsize=9)
     for panel in panels[len(means) :]:
         panel.set_visible(False)
     figure.supxlabel("eigenvalue of the interaction matrix (outline: under π)", fontsize=10)
@@ -130,8 +132,13 @@ def _spectra(
     return figure
 
 
-def _seeds(results: Results, arrays: dict[str, np.ndarray], names: Sequence[str]) -> "Figure":
-    rows = {str(row["sampler"]): row for row in results.table("spectrum").rows}
+def _spread(row: Mapping[str, Cell], key: str) -> str:
+    """A measure of spread beside its exact value."""
+    name = {"std": "std", "iqr": "IQR"}[key]
+    return f"{name} {number(row[key]):.3f}, exact {number(row[f'{key}_exact']):.3f}"
+
+
+def _seeds(rows: Rows, arrays: dict[str, np.ndarray], names: Sequence[str]) -> "Figure":
     figure, (axes,) = style.subplots(1, 8.5, 0.5 * len(names) + 1.2)
     for place, name in enumerate(names):
         values = arrays[f"window_std_{name}"]

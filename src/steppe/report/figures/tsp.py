@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 Arrays = dict[str, np.ndarray]
 PANELS = (
-    ("spread", "spread of cost"),
-    ("band", "mismatch to best, mean + std"),
-    ("overall", "mismatch overall"),
+    ("spread", "Spread of cost", "std over the paths of a run"),
+    ("band", "Mismatch to best, mean + std", "pairs of places, of 36"),
+    ("overall", "Mismatch overall", "pairs of places, of 36"),
+)
+VIOLINS = (
+    ("Cost", "cost of a path (line: the shortest tour; dashed: mean under π)"),
+    ("Mismatch to the best path of its run", "pairs of places, of 36"),
 )
 SMOOTHING = 0.25
 
@@ -82,17 +86,20 @@ def _spreads(results: Results, arrays: Arrays) -> "Figure":
     rows = results.table("runs").rows
     names = _samplers(results)
     figure, panels = style.subplots(3, 10.5, 0.5 * len(names) + 1.3)
-    for axes, (key, label) in zip(panels, PANELS, strict=True):
+    for axes, (key, title, unit) in zip(panels, PANELS, strict=True):
         for place, (name, row) in enumerate(zip(names, rows, strict=True)):
             found, values = estimate(row[key]), arrays[f"{key}_{name}"]
             axes.barh(place, found.value, color=_color(name), alpha=0.6, height=0.6)
             jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(values))
             axes.plot(values, place + jitter, ".", color="#444444", markersize=3, alpha=0.6)
             style.interval(axes, found, place)
+            # At the foot of the bar: its end is hidden by the single runs.
+            style.label(axes, f"{found.value:.2f}", (0, place))
             paper = row.get(f"{key}_paper")
             if paper is not None:
                 axes.plot(number(paper), place, "D", color="black", markerfacecolor="white", markersize=7)
-        axes.set_title(label)
+        axes.set_title(title)
+        axes.set_xlabel(unit)
         axes.grid(axis="x")
     panels[0].set_yticks(range(len(names)), names)
     panels[0].invert_yaxis()
@@ -104,9 +111,7 @@ def _violins(results: Results, arrays: Arrays) -> "Figure":
 
     names = _samplers(results)
     figure = Figure(figsize=(9.5, 3.8), layout="constrained")
-    for column, (axes, label) in enumerate(
-        zip(figure.subplots(1, 2), ("cost", "mismatch to best path"), strict=True)
-    ):
+    for column, (axes, (title, unit)) in enumerate(zip(figure.subplots(1, 2), VIOLINS, strict=True)):
         values = [_points(results, arrays, name)[:, column] for name in names]
         bodies = axes.violinplot(values, showmedians=True, widths=0.8)
         for body, name in zip(bodies["bodies"], names, strict=True):
@@ -116,7 +121,8 @@ def _violins(results: Results, arrays: Arrays) -> "Figure":
             bodies[part].set_color("#444444")
             bodies[part].set_linewidth(1)
         axes.set_xticks(range(1, len(names) + 1), [name.replace("_", "\n") for name in names], fontsize=9)
-        axes.set_title(label)
+        axes.set_title(title)
+        axes.set_ylabel(unit, fontsize=9)
         if column == 0:
             axes.axhline(arrays["exact"][0], color="#222222", linewidth=1)
             axes.axhline(arrays["exact"][1], color="#222222", linewidth=1, linestyle="--")

@@ -217,7 +217,7 @@ def _with_ones(table: np.ndarray) -> Any:
 
 @jax.jit
 def _errors(model: NetworkOnTable, stack: Array) -> Array:
-    return jax.lax.map(lambda position: model.mean_squared_errors(position[None])[0], stack)
+    return jax.lax.map(model.mean_squared_error, stack)
 
 
 @jax.jit

@@ -4,8 +4,9 @@ Notation: `f(x) = σ(s_o (w₂·tanh(s_i (W₁ᵀx + b₁)) + b₂) + o)`, every
 `U = −T · mean (f(x) − y)²`. The bits are laid out as `[W₁ by rows | b₁ | w₂ | b₂]`; with a column of ones
 appended to the inputs, `b₁` is the last row of `W₁`.
 
-Activations of all networks are made for a block of rows at a time, by one matrix product for all networks,
-and a second product gives the gradient. So memory does not grow with the number of rows.
+Activations of a network are made for a block of rows at a time by one matrix product, and a second product
+gives the gradient while they are in the cache. Networks take turns. So memory does not grow with the number
+of rows.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from steppe.domain import Ordinal
 from steppe.pytree import piece, static
 
 # Activations held at a time. Larger blocks leave the processor's cache, smaller ones cost in overhead.
-MAX_ACTIVATIONS = 2**20
+MAX_ACTIVATIONS = 2**17
 
 # Single-site moves remember all pre-activations of a chain; beyond this they are computed afresh.
 MAX_REMEMBERED = 2**21
@@ -92,70 +93,60 @@ class NetworkOnTable:
 
     def log_density(self, position: Array) -> Array:
         """`U` at a position."""
-        return -self.temperature * self.mean_squared_errors(position[None])[0]
+        return -self.temperature * self.mean_squared_error(position)
 
-    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
-        """`U` and its gradient."""
-        values, gradients = self.batched_value_and_grad(position[None])
-        return values[0], gradients[0]
-
-    def mean_squared_errors(self, stack: Array) -> Array:
-        """Mean squared error of every network."""
-        weights = self.weights(stack)
+    def mean_squared_error(self, position: Array) -> Array:
+        """Mean squared error of one network."""
+        weights = self.weights(position)
 
         def squares(x: Array, y: Array, counts: Array) -> Array:
             errors = jax.nn.sigmoid(self._logits(weights, self._activations(weights, x))) - y
             return errors**2 @ counts
 
-        total = self.over_rows(squares, jnp.zeros(len(stack), stack.dtype), len(stack) * self.num_hidden)
-        return total / len(self.y)
+        return self.over_rows(squares, jnp.zeros((), position.dtype)) / len(self.y)
 
-    def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
-        """`U` and its gradient for a stack of positions: two matrix products per block of rows."""
-        weights = self.weights(stack)
+    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
+        """`U` and its gradient: two matrix products per block of rows."""
+        weights = self.weights(position)
 
         def block(x: Array, y: Array, counts: Array) -> tuple[Array, Weights]:
             activations = self._activations(weights, x)
             outputs = jax.nn.sigmoid(self._logits(weights, activations))
             errors = outputs - y
             slopes = 2 * counts * errors * outputs * (1 - outputs)
-            inner_slopes = slopes[:, None] * weights.outer[..., None] * (1 - activations**2)
-            inner = jnp.matmul(inner_slopes.reshape(-1, len(x)), x, precision="highest")
-            outer = jnp.einsum("cr,chr->ch", slopes, activations, precision="highest")
-            return errors**2 @ counts, Weights(inner, outer, slopes.sum(1))
+            inner_slopes = slopes[:, None] * weights.outer * (1 - activations**2)
+            inner = jnp.matmul(x.T, inner_slopes, precision="highest")
+            outer = jnp.matmul(slopes, activations, precision="highest")
+            return errors**2 @ counts, Weights(inner, outer, jnp.sum(slopes))
 
-        num_networks = len(stack)
-        empty = Weights(
-            jnp.zeros((num_networks * self.num_hidden, self.x.shape[1]), stack.dtype),
-            jnp.zeros((num_networks, self.num_hidden), stack.dtype),
-            jnp.zeros(num_networks, stack.dtype),
-        )
-        start = (jnp.zeros(num_networks, stack.dtype), empty)
-        squares, slopes = self.over_rows(block, start, num_networks * self.num_hidden)
-        inner = slopes.inner.reshape(num_networks, self.num_hidden, -1).transpose(0, 2, 1)
-        gradients = jnp.concatenate(
-            [self.input_scale * inner.reshape(num_networks, -1), slopes.outer, slopes.bias[:, None]], axis=1
-        )
+        start = (jnp.zeros((), position.dtype), jax.tree.map(jnp.zeros_like, weights))
+        squares, slopes = self.over_rows(block, start)
+        parts = [self.input_scale * slopes.inner.ravel(), slopes.outer, slopes.bias[None]]
         scale = -self.temperature / len(self.y)
-        return scale * squares, 2 * scale * self.output_scale * gradients  # a bit moves its weight by 2
+        # A bit moves its weight by 2.
+        return scale * squares, 2 * scale * self.output_scale * jnp.concatenate(parts)
+
+    def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
+        """`U` and its gradient for a stack of positions, as many together as stay in the cache."""
+        together = max(1, MAX_ACTIVATIONS // (len(self.y) * self.num_hidden))
+        if together >= len(stack):
+            return jax.vmap(self.value_and_grad)(stack)
+        return jax.lax.map(self.value_and_grad, stack, batch_size=together)
 
     def _activations(self, weights: Weights, x: Array) -> Array:
-        """`tanh` of the inputs of every hidden unit, network × unit × row."""
-        num_networks, num_inputs, num_hidden = weights.inner.shape
-        side_by_side = weights.inner.transpose(0, 2, 1).reshape(num_networks * num_hidden, num_inputs)
+        """`tanh` of the inputs of every hidden unit, row × unit."""
         # Accelerators may round products to a few bits by default; a Metropolis ratio needs them all.
-        products = jnp.matmul(side_by_side, x.T, precision="highest")
-        return jnp.tanh(self.input_scale * products).reshape(num_networks, num_hidden, len(x))
+        return jnp.tanh(self.input_scale * jnp.matmul(x, weights.inner, precision="highest"))
 
     def _logits(self, weights: Weights, activations: Array) -> Array:
-        """The input of the output unit, network × row."""
-        sums = jnp.einsum("chr,ch->cr", activations, weights.outer, precision="highest")
-        return self.output_scale * (sums + weights.bias[:, None]) + self.output_offset
+        """The input of the output unit, row by row."""
+        sums = jnp.matmul(activations, weights.outer, precision="highest") + weights.bias
+        return self.output_scale * sums + self.output_offset
 
-    def over_rows(self, function: Callable[[Array, Array, Array], Any], start: Any, per_row: int) -> Any:
+    def over_rows(self, function: Callable[[Array, Array, Array], Any], start: Any) -> Any:
         """Add up `function(x, y, counts)` over blocks of rows; `counts` is 0 for a row met before."""
         num_rows = len(self.y)
-        num_blocks = -(-num_rows * per_row // MAX_ACTIVATIONS)
+        num_blocks = -(-num_rows * max(self.num_hidden, self.x.shape[1]) // MAX_ACTIVATIONS)
         size = -(-num_rows // min(num_blocks, num_rows))
 
         def add(index: Array, total: Any) -> Any:
@@ -170,19 +161,19 @@ class NetworkOnTable:
 
     def outputs(self, position: Array, x: Array) -> Array:
         """`f` of one network on rows with a column of ones."""
-        weights = self.weights(position[None])
-        return jax.nn.sigmoid(self._logits(weights, self._activations(weights, x)))[0]
+        weights = self.weights(position)
+        return jax.nn.sigmoid(self._logits(weights, self._activations(weights, x)))
 
     # ---- one-site changes ----------------------------------------------------------------------
 
     def differences(self, position: Array) -> Array:
         """Exact differences of all flips, `O(sites · rows)`."""
-        weights = self.weights(position[None])
+        weights = self.weights(position)
         signs = 2 * position - 1
 
         def block(x: Array, y: Array, counts: Array) -> Array:
-            inputs = jnp.matmul(x, weights.inner[0], precision="highest")
-            logits = self._logits(weights, self._activations(weights, x))[0]
+            inputs = jnp.matmul(x, weights.inner, precision="highest")
+            logits = self._logits(weights, self._activations(weights, x))
 
             def unit(weight_signs: Array, outer: Array, unit_inputs: Array) -> Array:
                 moved = jnp.tanh(self.input_scale * (unit_inputs[:, None] - 2 * weight_signs * x))
@@ -196,13 +187,13 @@ class NetworkOnTable:
             def of_unit(arguments: tuple[Array, Array, Array]) -> Array:
                 return gains(unit(*arguments))
 
-            inner = jax.lax.map(of_unit, (weights.inner[0].T, weights.outer[0], inputs.T)).T
+            inner = jax.lax.map(of_unit, (weights.inner.T, weights.outer, inputs.T)).T
             activations = jnp.tanh(self.input_scale * inputs)
-            outer = gains(-2 * weights.outer[0] * activations)
-            bias = gains(jnp.broadcast_to(-2 * weights.bias[0], (len(y), 1)))
+            outer = gains(-2 * weights.outer * activations)
+            bias = gains(jnp.broadcast_to(-2 * weights.bias, (len(y), 1)))
             return jnp.concatenate([inner.ravel(), outer, bias])
 
-        total = self.over_rows(block, jnp.zeros_like(position), max(self.num_hidden, self.x.shape[1]))
+        total = self.over_rows(block, jnp.zeros_like(position))
         return self._table(signs, -self.temperature / len(self.y) * total)
 
     def start(self, position: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ PANELS = (
     ("overall", "Mismatch overall", "pairs of places, of 36"),
 )
 VIOLINS = (
-    ("Cost", "cost of a path (line: the shortest tour; dashed: mean under π)"),
+    ("Cost", "cost of a path"),
     ("Mismatch to the best path of its run", "pairs of places, of 36"),
 )
 SMOOTHING = 0.25
@@ -124,8 +124,11 @@ def _violins(results: Results, arrays: Arrays) -> "Figure":
         axes.set_title(title)
         axes.set_ylabel(unit, fontsize=9)
         if column == 0:
-            axes.axhline(arrays["exact"][0], color="#222222", linewidth=1)
-            axes.axhline(arrays["exact"][1], color="#222222", linewidth=1, linestyle="--")
+            optimum, mean = arrays["exact"][:2]
+            for value, style, label in ((optimum, "-", "shortest tour"), (mean, "--", "mean under π")):
+                axes.axhline(value, color="#222222", linewidth=1, linestyle=style)
+                axes.annotate(label, (0.42, value), (0, 3), textcoords="offset points", fontsize=8)
+            axes.set_xlim(0.4, len(names) + 0.6)
     return figure
 
 

@@ -33,7 +33,7 @@ test-all: $(STAMP) $(BROWSER) ## Run every test, the slow ones too, on fully opt
 	@STEPPE_TEST_OPTIMISED=1 $(RUN) -m pytest
 
 bench: $(STAMP) ## Time every sampler beside the floor of the machine
-	@cd benchmarks && ../$(RUN) -m speed
+	@cd benchmarks && for part in speed speed.growth speed.peers speed.processes; do ../$(RUN) -m $$part; done
 
 bench-quick: $(STAMP) ## The main cells of `make bench`
 	@cd benchmarks && ../$(RUN) -m speed --quick

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
+from speed_tables import speed_tables
+
 import steppe
 from steppe.samplers import ALL_RECIPES
 
@@ -54,6 +56,10 @@ def pages() -> dict[Path, str]:
     made[choose] = replaced(choose.read_text(encoding="utf-8"), "table", choose_table(words))
     recorded = [verdicts(name) for name in EXPERIMENTS if records_of(name)]
     made[claims] = replaced(claims.read_text(encoding="utf-8"), "verdicts", "\n\n".join(recorded))
+    speed = HERE / "performance.md"
+    made[speed] = speed.read_text(encoding="utf-8")
+    for place, table in speed_tables().items():
+        made[speed] = replaced(made[speed], place, table)
     return made
 
 

@@ -59,6 +59,7 @@ def textbook_cases(quick: bool) -> list[Case]:
         *textbook.langevin_cases("rbm ×16", machine, 16, 784, 10),
         *textbook.langevin_cases("rbm ×100", machine, 100, 784, 3),
         *textbook.langevin_cases("ising 25×25 ×100", textbook.Lattice(25, 0.3), 100, 625, 3),
+        *textbook.langevin_cases("ising 25×25 ×100", textbook.Stencil(25, 0.3), 100, 625, 3, label="shifts"),
     ]
     if quick:
         return found
@@ -76,12 +77,13 @@ def rows(timings: list[Timing]) -> list[dict]:
     floors = {t.cell: t.median for t in timings if t.name.startswith("floor")}
     found = []
     for t in timings:
-        book = by_name.get((t.cell, f"textbook {t.name}"))
+        book, shifts = (by_name.get((t.cell, f"{label} {t.name}")) for label in ("textbook", "shifts"))
         found.append(
             {
                 **t._asdict(),
                 "times_floor": t.median / floors[t.cell] if t.cell in floors else None,
                 "textbook_over_ours": book.median / t.median if book else None,
+                "shifts_over_ours": shifts.median / t.median if shifts else None,
                 "ns_per_site": t.median * 1e3 / SITES[t.cell] if t.cell in SITES else None,
             }
         )
@@ -110,7 +112,7 @@ def markdown(found: list[dict]) -> str:
     """The table as it stands in docs/performance.md: samplers only, with both ratios."""
     lines = ["| cell | sampler | µs per step | × floor | textbook / ours |", "|---|---|---:|---:|---:|"]
     for row in found:
-        if not row["name"].startswith("textbook"):
+        if not row["name"].startswith(("textbook", "shifts")):
             ratios = (
                 "" if v is None else f"{v:.2f}" for v in (row["times_floor"], row["textbook_over_ours"])
             )

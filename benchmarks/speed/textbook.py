@@ -22,7 +22,22 @@ class Rbm:
 
 
 class Lattice:
-    """Spins as bits on a periodic square lattice."""
+    """Spins as bits on a periodic square lattice, with a dense matrix of bonds, as papers write it."""
+
+    def __init__(self, length: int, coupling: float) -> None:
+        places = np.arange(length * length).reshape(length, length)
+        bonds = np.zeros((places.size, places.size))
+        for axis in (0, 1):
+            bonds[places.ravel(), np.roll(places, 1, axis).ravel()] = coupling / 2
+        self.bonds = _tensor(bonds + bonds.T)
+
+    def __call__(self, x: torch.Tensor) -> torch.Tensor:
+        s = 2 * x - 1
+        return (s @ self.bonds * s).sum(-1)
+
+
+class Stencil:
+    """The same lattice by shifts of the array."""
 
     def __init__(self, length: int, coupling: float) -> None:
         self.length, self.coupling = length, coupling
@@ -141,11 +156,16 @@ class Blocks:
         return x
 
 
-def langevin_cases(cell: str, log_density, num_chains: int, num_sites: int, num_steps: int) -> list[Case]:
+def langevin_cases(
+    cell: str, log_density, num_chains: int, num_sites: int, num_steps: int, label: str = "textbook"
+) -> list[Case]:
     kinds = {"dula": (False, False), "dmala": (False, True), "edula": (True, False), "edmala": (True, True)}
     return [
         _case(
-            cell, name, Langevin(log_density, _start(num_chains, num_sites), coupled=c, adjusted=a), num_steps
+            cell,
+            f"{label} {name}",
+            Langevin(log_density, _start(num_chains, num_sites), coupled=c, adjusted=a),
+            num_steps,
         )
         for name, (c, a) in kinds.items()
     ]
@@ -154,7 +174,12 @@ def langevin_cases(cell: str, log_density, num_chains: int, num_sites: int, num_
 def block_cases(cell: str, log_density, num_chains: int, num_sites: int, num_steps: int) -> list[Case]:
     kinds = {"gibbs-1": (1, False), "bg-1": (1, False), "hb-10-1": (10, True)}
     return [
-        _case(cell, name, Blocks(log_density, _start(num_chains, num_sites), size, ball=ball), num_steps)
+        _case(
+            cell,
+            f"textbook {name}",
+            Blocks(log_density, _start(num_chains, num_sites), size, ball=ball),
+            num_steps,
+        )
         for name, (size, ball) in kinds.items()
     ]
 
@@ -171,4 +196,4 @@ def _case(cell: str, name: str, sampler, num_steps: int) -> Case:
             for _ in range(num_steps):
                 sampler.step()
 
-    return Case(cell, f"textbook {name}", run, num_steps)
+    return Case(cell, name, run, num_steps)

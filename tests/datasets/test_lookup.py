@@ -155,6 +155,6 @@ def test_a_damaged_archive_is_refused_by_name(places):
 
 
 def test_a_missing_package_is_named_with_its_pip_line(monkeypatch):
-    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingPackageError, match=r'needs `sklearn`.*`pip install "steppe\[data\]"`'):
         needed("sklearn.datasets", "data", "Loading digits")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from importlib import import_module
 from typing import get_type_hints
 
@@ -69,9 +70,11 @@ def test_import_arrows_of_the_architecture_are_the_tested_ones():
 
 
 def generator():
+    sys.path.insert(0, str(DOCS))  # as when it runs as a script
     spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.path.remove(str(DOCS))
     return module
 
 

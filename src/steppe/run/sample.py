@@ -92,7 +92,8 @@ def sample(
         `(index, count)`: run only this part of the chains, and write it below `out`. `steppe.merge` makes one
         run of all parts, for schedulers whose jobs cannot talk to each other.
     chain_block
-        Number of chains that run side by side; part of what defines the draws in the last bit.
+        Number of chains that run side by side, 4 by default; part of what defines the draws in the last bit.
+        With many chains of a target made of matrix products, such as an RBM, 20 can be twice as fast.
     allow_other_version
         Continue a run that was made with another version of JAX, although draws may then differ from those
         of an uninterrupted run; their law does not.

@@ -41,7 +41,7 @@ def test_run_file_names_a_target_with_its_parameters(capsys, run_file):
 def test_run_file_serves_every_verb_that_looks_at_a_target(capsys, run_file):
     call(["tune", run_file, *QUICK, "--json"])
     assert json.loads(capsys.readouterr().out)["recipe"] == "dmala"
-    call(["modes", run_file, "--budget", "2000", "--json"])
+    call(["modes", run_file, "--budget", "8000", "--json"])
     assert len(json.loads(capsys.readouterr().out)["modes"][0]["levels"]) == 6
 
 

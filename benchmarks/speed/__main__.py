@@ -108,18 +108,6 @@ def show(found: list[dict]) -> None:
     Console(width=130).print(table)
 
 
-def markdown(found: list[dict]) -> str:
-    """The table as it stands in docs/performance.md: samplers only, with both ratios."""
-    lines = ["| cell | sampler | µs per step | × floor | textbook / ours |", "|---|---|---:|---:|---:|"]
-    for row in found:
-        if not row["name"].startswith(("textbook", "shifts")):
-            ratios = (
-                "" if v is None else f"{v:.2f}" for v in (row["times_floor"], row["textbook_over_ours"])
-            )
-            lines.append(f"| {row['cell']} | {row['name']} | {row['median']:.2f} | {' | '.join(ratios)} |")
-    return "\n".join(lines) + "\n"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true")
@@ -137,7 +125,6 @@ def main() -> None:
     show(result)
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps(result, indent=1) + "\n")
-    given.out.with_suffix(".md").write_text(markdown(result))
 
 
 if __name__ == "__main__":

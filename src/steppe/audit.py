@@ -7,7 +7,6 @@ unadjusted sampler is silently wrong.
 """
 
 import warnings
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -15,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.compiling import quick_jit
 from steppe.errors import GradientError, GradientWarning, PrecisionWarning, TargetError
 from steppe.target import Target
 
@@ -108,8 +108,7 @@ def _pairs(target: Target, key: Array) -> tuple[np.ndarray, np.ndarray, np.ndarr
     return slopes[usable] / 2, differences[usable] / 2, values[inside], gradients[inside]
 
 
-# One program that runs once: level 1 compiles three times as fast as the default.
-@partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
+@quick_jit
 def _at_random(target: Target, key: Array) -> tuple[Array, Array, Array, Array]:
     """Slopes and differences by state, site and level, NaN where nothing changes; values and gradients."""
     domain = target.domain

@@ -10,15 +10,17 @@ from steppe.results import Estimate
 LEVEL = 0.95
 
 
-def joint_level(number: int) -> float:
-    """Level of each of so many intervals at which all of them hold together in 95 % of cases (Bonferroni).
+def joint_level(number: int, level: float = LEVEL) -> float:
+    """Level of each of so many intervals at which all of them hold together at another one (Bonferroni).
 
     Parameters
     ----------
     number
         How many intervals there are; they may depend on each other in any way.
+    level
+        Share of cases in which all of them hold.
     """
-    return 1 - (1 - LEVEL) / max(number, 1)
+    return 1 - (1 - level) / max(number, 1)
 
 
 def student_factor(num_values: int, level: float = LEVEL) -> float:
@@ -69,8 +71,7 @@ def smallest(groups: Sequence[np.ndarray], level: float = LEVEL) -> Estimate:
     level
         Share of intervals that cover the smallest true mean, at least.
     """
-    own = 1 - (1 - level) / len(groups)
-    found = [mean_estimate(values, own) for values in groups]
+    found = [mean_estimate(values, joint_level(len(groups), level)) for values in groups]
     lows = [one.low for one in found if one.low is not None]
     highs = [one.high for one in found if one.high is not None]
     value = min(one.value for one in found)

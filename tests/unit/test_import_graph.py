@@ -20,6 +20,7 @@ LAYERS = [
     "errors",
     "optional",
     "pytree",
+    "compiling",
     "numerics",
     "arguments",
     "domain",

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import stationary_law
-from steppe.diagnostics.states import quick_jit
 from steppe.domain import Domain, Ordinal
 from steppe.errors import DomainError
 from steppe.kernel.compose import Recipe

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.compiling import quick_jit
 from steppe.errors import DomainError
 from steppe.target import Target
 
@@ -18,10 +19,6 @@ Progress = Callable[[int, int], None]
 # Up to this many states the exact value under the target is computed unasked.
 MAX_UNASKED = 2**12
 NUM_REPORTS = 20
-
-# A measure runs once or twice on a set of states, so that compiling is most of its time: level 1 compiles
-# three times as fast and runs 0–30 % slower.
-quick_jit = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
 
 
 def map_states(

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from steppe.arguments import random_key
-from steppe.diagnostics.states import quick_jit
+from steppe.compiling import quick_jit
 from steppe.errors import RunError
 from steppe.optional import needed
 

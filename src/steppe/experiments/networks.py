@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from steppe.arguments import count, positive, random_key
-from steppe.diagnostics.states import quick_jit
+from steppe.compiling import quick_jit
 from steppe.errors import RunError
 from steppe.experiments.network_layers import auto_encoder, lenet, side_of
 from steppe.optional import needed

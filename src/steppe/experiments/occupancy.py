@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import jax
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import target_law, total_variation
 from steppe.diagnostics.spectrum import interaction_spectrum
 from steppe.kernel.compose import Recipe
@@ -18,7 +18,6 @@ from steppe.target import Target
 from steppe.targets.bernoulli import PAPER_MODES, Modes
 
 # Each program runs for a second or two: a third off its compilation is worth more than a tenth of its speed.
-SHORT_COMPILATION = {"xla_backend_optimization_level": 1}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +71,7 @@ def visit(
     return Visits(per_seed(visits) / copies, per_seed(acceptance), per_seed(flips) / copies)
 
 
-@partial(jax.jit, compiler_options=SHORT_COMPILATION)
+@quick_jit
 def _run(sampler: Sampler, keys: Array, num_warmup: Array, num_draws: Array) -> tuple[Array, Array, Array]:
     """Visits of every state, acceptance and flips, summed over the kept steps of every chain."""
     domain = sampler.target.domain

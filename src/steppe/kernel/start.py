@@ -1,6 +1,5 @@
 """Where a chain may start: checked before anything runs, with the offending chain and value named."""
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -8,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.compiling import quick_jit
 from steppe.errors import StartError
 from steppe.pytree import is_concrete
 from steppe.target import Target
@@ -78,8 +78,8 @@ def check_start(
     _check_values(np.asarray(values), batched, what)
 
 
-# One program instead of one for each operation of the log-density; it runs once, so it is compiled fast.
-@partial(jax.jit, compiler_options={"xla_backend_optimization_level": 1})
+# One program instead of one for each operation of the log-density.
+@quick_jit
 def _log_densities(target: Target, positions: Array) -> Array:
     return jax.vmap(target.log_density)(positions)
 

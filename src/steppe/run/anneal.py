@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 
 from steppe.arguments import count, random_key
+from steppe.compiling import quick_jit
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.numbers import with_numbers
@@ -184,9 +185,9 @@ def _advance(
     return jax.lax.fori_loop(0, stride, step, (walks, nothing))
 
 
-_compiled = partial(jax.jit, _advance, static_argnames="adapts", donate_argnames="walks")
-_advance_fast = _compiled()
-_advance_soon = _compiled(compiler_options={"xla_backend_optimization_level": 1})
+_advance_fast, _advance_soon = (
+    compiled(_advance, static_argnames="adapts", donate_argnames="walks") for compiled in (jax.jit, quick_jit)
+)
 
 
 def _step(

@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.compiling import quick_jit
 from steppe.domain import Domain
 from steppe.errors import RunMismatchError
 from steppe.kernel.sampler import Sampler
@@ -192,8 +193,8 @@ def start_keys(root: Array, chains: ArrayLike) -> Array:
     return jax.vmap(lambda chain: jax.random.fold_in(jax.random.fold_in(root, chain), START_STEP))(chains)
 
 
-# One program instead of one for each operation; it runs once, so it is compiled fast.
-@partial(jax.jit, static_argnames="domain", compiler_options={"xla_backend_optimization_level": 1})
+# One program instead of one for each operation.
+@partial(quick_jit, static_argnames="domain")
 def _drawn(root: Array, chains: Array, domain: Domain) -> tuple[Array, Array]:
     """Uniform positions of chains, and the keys with which they begin."""
     draw_keys, init_keys = jnp.moveaxis(jax.vmap(jax.random.split)(start_keys(root, chains)), 1, 0)

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import proximal_matrix, spectral_gap, stationary_law, target_law
 from steppe.diagnostics.flatness.tables import level_distances
-from steppe.diagnostics.states import quick_jit
 from steppe.domain import Domain
 from steppe.errors import RecipeError
 from steppe.target import Target

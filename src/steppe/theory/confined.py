@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from steppe.diagnostics.states import quick_jit
+from steppe.compiling import quick_jit
 from steppe.domain import Ordinal
 from steppe.errors import DomainError
 from steppe.target import Target

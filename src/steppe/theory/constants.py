@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.compiling import quick_jit
 from steppe.diagnostics.flatness.tables import level_distances, log_table
-from steppe.diagnostics.states import quick_jit
 from steppe.domain import MAX_ENUMERATED, Categorical, Domain
 from steppe.errors import DomainError, RecipeError
 from steppe.target import Target

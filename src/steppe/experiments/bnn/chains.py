@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.diagnostics.states import quick_jit
+from steppe.compiling import quick_jit
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
 from steppe.run.adapt import TARGET_ACCEPTANCE

@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.compiling import quick_jit
 from steppe.kernel.compose import Recipe
 from steppe.kernel.numbers import with_numbers
 from steppe.kernel.sampler import Sampler
 from steppe.targets.binary_network import BinaryNetwork
 
 STRIDE = 5  # steps between points of a series, as in the paper's code
-SHORT_COMPILATION = {"xla_backend_optimization_level": 1}
 
 
 def sweep(
@@ -63,7 +63,7 @@ def sweep(
     return {name: np.asarray(values, float) for name, values in series.items()}
 
 
-@partial(jax.jit, static_argnames=("shape", "num_points"), compiler_options=SHORT_COMPILATION)
+@partial(quick_jit, static_argnames=("shape", "num_points"))
 def _run(
     sampler: Sampler,
     variances: Array,

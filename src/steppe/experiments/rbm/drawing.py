@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from steppe import samplers
-from steppe.diagnostics.states import quick_jit
+from steppe.compiling import quick_jit
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
 from steppe.targets.rbm import Rbm, layerwise_gibbs

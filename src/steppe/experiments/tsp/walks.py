@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.diagnostics.states import quick_jit
+from steppe.compiling import quick_jit
 from steppe.experiments.tsp.landscape import exact_costs
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler

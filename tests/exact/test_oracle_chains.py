@@ -46,6 +46,7 @@ class StepNoise(NamedTuple):
 
     uniforms: np.ndarray
     normals: np.ndarray
+    joint_normals: np.ndarray
     accept: np.ndarray
 
 
@@ -56,6 +57,8 @@ def step_noise(domain: steppe.Domain, key) -> StepNoise:
     return StepNoise(
         uniforms=noise.uniform(keys.position, shape),
         normals=noise.normal(keys.center, domain.shape),
+        # A joint proposal uses both words of the same pairs.
+        joint_normals=noise.normal(keys.position, domain.shape),
         accept=jnp.exp(noise.log_uniform(keys.accept)),
     )
 
@@ -76,12 +79,13 @@ def oracle_chain(name: str, twin: Twin, position: np.ndarray, noises: StepNoise)
     """Yield the oracle's steps; it carries its own state, so a stale cache of the engine would show."""
     domain, *functions = twin
     center = position
-    for uniforms, normals, accept in zip(*map(np.asarray, noises), strict=True):
+    for uniforms, normals, joint_normals, accept in zip(*map(np.asarray, noises), strict=True):
         decision = accept if "mala" in name else None
         if name in UNCOUPLED_RECIPES:
             step = oracle.dmala_step(domain, position, uniforms, decision, *functions, **STEP)
         else:
-            given = (domain, position, center, uniforms, normals, decision, *functions)
+            own_normals = joint_normals if name in JOINT_RECIPES else normals
+            given = (domain, position, center, uniforms, own_normals, decision, *functions)
             if name in JOINT_RECIPES:
                 step = oracle.edmala_step(*given, **JOINT)
             elif name == "edmala_ou":

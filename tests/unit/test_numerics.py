@@ -9,6 +9,7 @@ from scipy import special
 from steppe.numerics import (
     first_maximum,
     log1p_of_fraction,
+    log_of_normal_number,
     log_sum_exp,
     normal_quantile,
     softplus,
@@ -23,6 +24,15 @@ def test_logarithm_of_one_plus_a_fraction_is_right_to_a_few_bits():
     exact = np.log1p(fractions.astype(float))
     np.testing.assert_allclose(log1p_of_fraction(fractions), exact, rtol=3 * EPSILON)
     assert log1p_of_fraction(jnp.float32(0)) == 0
+
+
+def test_logarithm_of_a_normal_number_is_right_to_a_few_bits():
+    numbers = np.concatenate([np.logspace(-37.9, 38.5, 20_000), 1 + np.linspace(-1e-3, 1e-3, 2001)])
+    exact = np.log(numbers.astype(np.float32).astype(float))
+    found = np.asarray(log_of_normal_number(jnp.asarray(numbers, jnp.float32)))
+    # Near one the error is relative to the logarithm itself.
+    assert np.all(np.abs(found - exact) <= 2 * EPSILON * np.abs(exact))
+    assert log_of_normal_number(jnp.float32(1)) == 0
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

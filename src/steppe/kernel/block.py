@@ -12,6 +12,7 @@ from steppe.kernel.accept import Accept
 from steppe.kernel.landscape import Landscape
 from steppe.kernel.noise import Keys
 from steppe.kernel.state import Info, State
+from steppe.numerics import total
 from steppe.pytree import piece
 
 
@@ -95,7 +96,7 @@ def decide(key: Array, domain: Domain, log_ratio: Array, old: State, proposed: S
     gradient is rejected too, and counted: it is a defect of the log-density.
     """
     is_outside = proposed.log_density == -jnp.inf
-    is_finite = jnp.isfinite(proposed.log_density) & jnp.isfinite(jnp.sum(proposed.gradient))
+    is_finite = jnp.isfinite(proposed.log_density) & jnp.isfinite(total(proposed.gradient.reshape(-1)))
     is_broken = ~is_outside & (~is_finite | jnp.isnan(log_ratio))
     log_ratio = jnp.where(is_outside | is_broken, -jnp.inf, log_ratio)
     is_accepted = noise.log_uniform(key) < log_ratio

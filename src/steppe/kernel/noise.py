@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.compiling import words_made_once
 from steppe.kernel.threefry import unrolled, word_pairs
 from steppe.numerics import first_maximum, normal_quantile
 
@@ -26,6 +27,30 @@ from steppe.numerics import first_maximum, normal_quantile
 SHARED = 2**32 - 1
 # Keys of roles are folded with numbers that no piece reaches when it splits its own key.
 ROLES = 2**31
+# Fewer places than this are drawn twice in less time than a call takes.
+WORTH_KEEPING = 64
+
+Pair = tuple[Array, Array]
+
+
+class Drawn(NamedTuple):
+    """The pairs of words of a key at its first places, drawn once for uniforms and for normals.
+
+    Stands in for the key and gives the same numbers.
+    """
+
+    key: Array
+    first: Array
+    second: Array
+
+    @classmethod
+    def of(cls, key: Array, size: int) -> "Drawn":
+        """Draw the pairs of `size` places."""
+        draw = word_pairs if size < WORTH_KEEPING else partial(words_made_once, word_pairs)
+        return cls(key, *draw(unrolled(key), jnp.arange(size, dtype=jnp.uint32)))
+
+
+Source = Array | Drawn
 
 
 class Keys(NamedTuple):
@@ -43,14 +68,26 @@ class Keys(NamedTuple):
         keys of a plain step.
         """
         key = unrolled(key)
-        numbers = ROLES + np.arange(2 * (replicas or 1), dtype=np.uint32)
-        center, *others = jax.vmap(partial(jax.random.fold_in, key))(numbers)
         if replicas is None:
-            return cls(center, key, others[0])
+            return cls(jax.random.fold_in(key, ROLES), key, jax.random.fold_in(key, ROLES + 1))
+        numbers = ROLES + np.arange(2 * replicas, dtype=np.uint32)
+        center, *others = jax.vmap(partial(jax.random.fold_in, key))(numbers)
         return cls(center, jnp.stack([key, *others[1::2]]), jnp.stack(others[0::2]))
 
+    def shared(self, size: int) -> "SharedKeys":
+        """Let position and center draw from the two words of the same pairs, at each of `size` places."""
+        pairs = Drawn.of(self.position, size)
+        return SharedKeys(center=pairs, position=pairs)
 
-def uniform(key: Array, shape: tuple[int, ...]) -> Array:
+
+class SharedKeys(NamedTuple):
+    """Keys of a draw of flips and a draw of normals that go together."""
+
+    center: Drawn
+    position: Drawn
+
+
+def uniform(key: Source, shape: tuple[int, ...]) -> Array:
     """Uniforms in (0, 1] that resolve 2⁻⁶⁴ near 0, in the default float type."""
     (words, _), (shared, _) = _words(key, shape)
     return _with_shared_bits(words, shared) * 2.0**-32
@@ -62,7 +99,7 @@ def log_uniform(key: Array) -> Array:
     return jnp.log(jnp.minimum(uniform(key, ()), 1 - jnp.finfo(dtype).epsneg))
 
 
-def flips(key: Array, logits: Array) -> Array:
+def flips(key: Source, logits: Array) -> Array:
     """Independent booleans, true with probability `sigmoid(logits)`, right in both tails.
 
     With `e = exp(−|z|)` the less likely outcome has probability `e / (1 + e)`, so the comparison is
@@ -73,20 +110,20 @@ def flips(key: Array, logits: Array) -> Array:
     return is_rare_outcome ^ (logits >= 0)
 
 
-def gumbel(key: Array, shape: tuple[int, ...]) -> Array:
+def gumbel(key: Source, shape: tuple[int, ...]) -> Array:
     """Gumbel noise with a resolved upper tail: `−log E`, `E` exponential and fine near 0."""
     limit = 1 - jnp.finfo(jnp.result_type(float)).epsneg
     return -jnp.log(-jnp.log1p(-jnp.minimum(uniform(key, shape), limit)))
 
 
-def categorical(key: Array, log_weights: Array) -> Array:
+def categorical(key: Source, log_weights: Array) -> Array:
     """Index along the last axis with probability proportional to `exp(log_weights)`."""
     # Noise in one long row: XLA vectorises the last axis only, and there are few levels.
     perturbed = log_weights.reshape(-1) + gumbel(key, (log_weights.size,))
     return first_maximum(perturbed.reshape(log_weights.shape))
 
 
-def normal(key: Array, shape: tuple[int, ...]) -> Array:
+def normal(key: Source, shape: tuple[int, ...]) -> Array:
     """Standard normals; in float32 they stop at 5.4 standard deviations (probability 10⁻⁷)."""
     (_, words), (_, shared) = _words(key, shape)
     centred = _with_shared_bits(jax.lax.bitcast_convert_type(words, jnp.int32), shared) * 2.0**-31
@@ -99,8 +136,12 @@ def _with_shared_bits(words: Array, shared: Array) -> Array:
     return words.astype(dtype) + (shared.astype(dtype) + 0.5) * 2.0**-32
 
 
-def _words(key: Array, shape: tuple[int, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def _words(source: Source, shape: tuple[int, ...]) -> tuple[Pair, Pair]:
     """Pairs of words, one per element, and the pair that all of them share."""
-    key = unrolled(key)
-    places = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
-    return word_pairs(key, places), word_pairs(key, jnp.uint32(SHARED))
+    size = math.prod(shape)
+    key = unrolled(source.key if isinstance(source, Drawn) else source)
+    if isinstance(source, Drawn) and source.first.size == size:
+        own = source.first.reshape(shape), source.second.reshape(shape)
+    else:
+        own = word_pairs(key, jnp.arange(size, dtype=jnp.uint32).reshape(shape))
+    return own, word_pairs(key, jnp.uint32(SHARED))

@@ -3,10 +3,10 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 
 from steppe.domain import Domain
+from steppe.numerics import total
 from steppe.pytree import piece, static
 from steppe.targets.bonds import Bonds
 
@@ -89,7 +89,7 @@ class Pairwise:
         return 2 * position - 1 if self.reads_bits_as_spins else position
 
     def _unscaled(self, values: Array, sums: Array) -> Array:
-        return jnp.sum(values * (0.5 * sums + self.field)) + self.offset
+        return total((values * (0.5 * sums + self.field)).reshape(-1)) + self.offset
 
     @property
     def _slope(self) -> Array | float:

@@ -10,7 +10,7 @@ from steppe.domain import Domain
 from steppe.errors import RecipeError
 from steppe.kernel import noise
 from steppe.kernel.landscape import Landscape
-from steppe.kernel.noise import Keys
+from steppe.kernel.noise import Keys, SharedKeys
 from steppe.kernel.state import State
 from steppe.pytree import is_concrete, piece
 
@@ -22,7 +22,7 @@ class Gaussian(NamedTuple):
     mean: Array
     variance: Array | float
 
-    def sample(self, keys: Keys) -> Array:
+    def sample(self, keys: Keys | SharedKeys) -> Array:
         """Draw a center."""
         white = noise.normal(keys.center, self.mean.shape)
         return self.mean + jnp.sqrt(self.variance) * self._existing(white)

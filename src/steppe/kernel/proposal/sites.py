@@ -7,7 +7,7 @@ from jax import Array
 
 from steppe.domain import Domain
 from steppe.kernel import noise
-from steppe.kernel.noise import Keys
+from steppe.kernel.noise import Keys, SharedKeys
 from steppe.numerics import log_sum_exp, softplus
 
 
@@ -18,7 +18,7 @@ class Flips(NamedTuple):
     position: Array
     logits: Array
 
-    def sample(self, keys: Keys) -> Array:
+    def sample(self, keys: Keys | SharedKeys) -> Array:
         """Draw a position."""
         return self.domain.flip(self.position, noise.flips(keys.position, self.logits))
 
@@ -34,7 +34,7 @@ class Levels(NamedTuple):
     domain: Domain
     logits: Array
 
-    def sample(self, keys: Keys) -> Array:
+    def sample(self, keys: Keys | SharedKeys) -> Array:
         """Draw a position."""
         return self.domain.from_levels(noise.categorical(keys.position, self.logits))
 

@@ -19,8 +19,9 @@ class Product(NamedTuple):
     center: Any
 
     def sample(self, keys: Keys) -> tuple[Array, Array]:
-        """Draw both, each from its own stream."""
-        return self.position.sample(keys), self.center.sample(keys)
+        """Draw both, from the two words of the same pairs."""
+        own = keys.shared(self.center.mean.size)
+        return self.position.sample(own), self.center.sample(own)
 
     def terms(self, value: tuple[Array, Array]) -> list[Array]:
         """Log-probability terms of both."""

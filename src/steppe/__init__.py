@@ -1,6 +1,7 @@
 """Sample discrete distributions and find their flat modes."""
 
 from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from steppe import errors
 from steppe.domain import Binary, Categorical, Domain, Ordinal, Spin
@@ -33,11 +34,13 @@ from steppe.run.adapt import Adapt
 from steppe.run.parts import merge
 from steppe.run.sample import sample
 from steppe.run.anneal import Annealed, anneal
-from steppe.modes import FlatModes, find_flat_modes
 from steppe.run.schedule import geometric, linear, schedule
 from steppe.tune import Tuned, tune
 from steppe.compare import Comparison, compare
-from steppe import interop
+
+if _TYPE_CHECKING:
+    from steppe import interop
+    from steppe.modes import FlatModes, find_flat_modes
 
 __all__ = [
     "errors",
@@ -90,10 +93,23 @@ __all__ = [
     "interop",
 ]
 
-_IMPORTED_WHEN_ASKED_FOR = ("datasets", "diagnostics", "routes", "targets", "theory", "training")
+# Modules, and names with the module they are in, that a first sample does without.
+_MODULES_WHEN_ASKED_FOR = (
+    "datasets",
+    "diagnostics",
+    "interop",
+    "modes",
+    "routes",
+    "targets",
+    "theory",
+    "training",
+)
+_NAMES_WHEN_ASKED_FOR = {"FlatModes": "steppe.modes", "find_flat_modes": "steppe.modes"}
 
 
 def __getattr__(name: str) -> object:
-    if name in _IMPORTED_WHEN_ASKED_FOR:
+    if name in _MODULES_WHEN_ASKED_FOR:
         return _import_module(f"steppe.{name}")
+    if name in _NAMES_WHEN_ASKED_FOR:
+        return getattr(_import_module(_NAMES_WHEN_ASKED_FOR[name]), name)
     raise AttributeError(f"module 'steppe' has no attribute {name!r}")

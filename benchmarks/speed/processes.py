@@ -31,6 +31,15 @@ steppe.sample(paper_bernoulli(), steppe.dmala(), key=jax.random.key(0))
 print(time.perf_counter() - begun)
 """
 
+AFTER_IMPORT = """
+import time
+import jax, steppe
+from steppe.targets import paper_bernoulli
+begun = time.perf_counter()
+steppe.sample(paper_bernoulli(), steppe.dmala(), key=jax.random.key(0))
+print(time.perf_counter() - begun)
+"""
+
 ADULT = """
 import resource, time
 import jax, numpy as np
@@ -58,18 +67,66 @@ for _ in range(7):
 print(sorted(times)[3] / 60 * 1e6)
 """
 
+# Blocks of chains on two devices of one core each, and on one.
+SAMPLE = """
+import time
+import jax, steppe
+from speed import ours
+target = ours.random_rbm()
+def seconds(num_draws):
+    begun = time.perf_counter()
+    steppe.sample(target, ours.LANGEVIN["edmala"], key=jax.random.key(0), num_chains=100, num_warmup=0,
+                  num_draws=num_draws, thinning=10, keep="none", adapt=False, progress=False, chain_block=25,
+                  devices=len(jax.devices()))
+    return time.perf_counter() - begun
+seconds(1)
+times = sorted(seconds(31) - seconds(1) for _ in range(3))
+print(times[1] / 300 * 1e6)
+"""
+
+# What files, a bar and commits add to the bare loop, for one block of chains.
+OVERHEAD = """
+import statistics, tempfile, time
+import jax, steppe
+from speed import ours
+target, chains, steps = ours.random_rbm(), 25, 2000
+bare = ours.case("", "", ours.LANGEVIN["edmala"], target, chains, steps).run
+def stored(num_draws):
+    with tempfile.TemporaryDirectory() as directory:
+        steppe.sample(target, ours.LANGEVIN["edmala"], key=jax.random.key(0), num_chains=chains, num_warmup=0,
+                      num_draws=num_draws, thinning=10, adapt=False, progress=True, chain_block=chains,
+                      out=directory + "/run")
+def seconds(run, *given):
+    begun = time.process_time()
+    run(*given)
+    return time.process_time() - begun
+bare(), stored(1)
+print(statistics.median(
+    (seconds(stored, 1 + steps // 10) - seconds(stored, 1)) / seconds(bare) for _ in range(5)
+))
+"""
+
+FOUR_BITS = """
+from speed import ours
+from speed.harness import measure
+cases = ours.bernoulli_cases(("edmala",))
+print(measure(cases, 15)[0].median)
+"""
+ONE_KERNEL = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold=1000000000"
+TWO_DEVICES = "--xla_force_host_platform_device_count=2"
+
 # What this process set for itself when it began.
 PINNING = ("XLA_FLAGS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def fresh(program: str, cores: int = 2) -> float:
-    """The number that a program prints in a process of its own, on some of the cores."""
+def fresh(program: str, cores: int = 2, flags: str = "") -> float:
+    """The number that a program prints in a process of its own, on some of the cores, with flags for XLA."""
     path = f"{Path('../src').resolve()}:."
     # No thread runs here, so the process may set its own cores before it begins.
     environment = {name: value for name, value in os.environ.items() if name not in PINNING}
     printed = subprocess.run(
         [sys.executable, "-c", program],
-        env=environment | {"PYTHONPATH": path, "STEPPE_BENCH_CORES": str(cores)},
+        env=environment | {"PYTHONPATH": path, "STEPPE_BENCH_CORES": str(cores), "XLA_FLAGS": flags},
         preexec_fn=partial(os.sched_setaffinity, 0, range(cores)),
         check=True,
         capture_output=True,
@@ -79,17 +136,22 @@ def fresh(program: str, cores: int = 2) -> float:
 
 
 def figures(repeats: int) -> dict[str, float]:
-    """All figures by name."""
-    one, two = (statistics.median(fresh(STEPS, cores) for _ in range(repeats)) for cores in (1, 2))
+    """All figures by name; pairs that are compared are measured in turns."""
+    middle = lambda program, *given: statistics.median(fresh(program, *given) for _ in range(repeats))  # noqa: E731
+    steps = [(fresh(STEPS, 1), fresh(STEPS, 2)) for _ in range(repeats)]
+    blocks = [(fresh(SAMPLE, 1), fresh(SAMPLE, 2, TWO_DEVICES)) for _ in range(repeats)]
     return {
-        "import steppe, s": statistics.median(fresh(IMPORT) for _ in range(repeats)),
-        "first sample of four bits with import, s": statistics.median(
-            fresh(FIRST_SAMPLE) for _ in range(repeats)
-        ),
+        "import steppe, s": middle(IMPORT),
+        "first sample of four bits with import, s": middle(FIRST_SAMPLE),
+        "first sample of four bits after import, s": middle(AFTER_IMPORT),
         "peak memory of 50 networks on 29860 rows, MB": fresh(ADULT),
-        "rbm ×100 edmala on one core, µs per step": one,
-        "rbm ×100 edmala on two cores, µs per step": two,
-        "two cores over one": one / two,
+        "four bits ×4 edmala, µs per step": middle(FOUR_BITS, 1),
+        "four bits ×4 edmala, small loops as one kernel, µs per step": middle(FOUR_BITS, 1, ONE_KERNEL),
+        "rbm ×100 edmala, bare loop on one core, µs per step": statistics.median(one for one, _ in steps),
+        "bare loop, two cores over one": statistics.median(one / two for one, two in steps),
+        "rbm ×100 edmala, `sample` on one core, µs per step": statistics.median(one for one, _ in blocks),
+        "`sample` with files, bar and commits over the bare loop": middle(OVERHEAD, 1),
+        "`sample` on two devices over one": statistics.median(one / two for one, two in blocks),
     }
 
 

@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.compiling import made_once
+
 # log(1 + e) / e on [0, 1], interpolated at Chebyshev points; highest power first.
 LOG1P = (
     0.00512610214, -0.0290740647, 0.0775160867, -0.136022476, 0.190768807, -0.24835399, 0.333181217,
@@ -79,8 +81,13 @@ def total(terms: Array) -> Array:
     """Sum over the last axis, as a product with ones.
 
     On a CPU, XLA hands a plain sum to a library together with part of the arithmetic of its terms, and leaves
-    the rest behind in many arrays. A product takes one array of terms, which is made in one pass.
+    the rest behind in many arrays; for a single chain it does the same to a product. In a call of its own it
+    gets one array of terms, made in one pass.
     """
+    return made_once(_total, terms)
+
+
+def _total(terms: Array) -> Array:
     return jnp.matmul(terms, jnp.ones(terms.shape[-1:], terms.dtype), precision="highest")
 
 

@@ -72,3 +72,10 @@ def test_an_array_made_once_is_differentiated_and_mapped_like_any_other():
     x = jnp.arange(4.0)
     np.testing.assert_array_equal(jax.jit(jax.vmap(jax.grad(square)))(x), 2 * x)
     np.testing.assert_array_equal(square(x), x * x)
+
+
+def test_nothing_is_asked_of_other_devices(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    text = jax.jit(jax.vmap(drawn)).lower(KEYS).as_text()
+    assert "inlineable" not in text
+    assert "complex" not in text

@@ -149,15 +149,16 @@ class FaultyTogether(Together):
 
     def distribution(self, landscape: Landscape, state: State) -> Mismatched:
         def sample(keys: Keys) -> tuple[Array, Array]:
-            position = self.position.distribution(landscape, state).sample(keys)
+            own = keys.shared(state.center.size)
+            position = self.position.distribution(landscape, state).sample(own)
             seen = state._replace(position=mixed(state.position, position, self.center_sees_new_position))
             claimed = self.center.distribution(landscape, seen)
             center = claimed._replace(
                 mean=claimed.mean + (self.center_drift - 1) * (claimed.mean - state.center),
                 variance=self.center_noise * claimed.variance,
-            ).sample(keys)
+            ).sample(own)
             seen = state._replace(center=mixed(state.center, center, self.position_sees_new_center))
-            return self.position.distribution(landscape, seen).sample(keys), center
+            return self.position.distribution(landscape, seen).sample(own), center
 
         return Mismatched(sample, super().distribution(landscape, state).terms)
 

@@ -18,16 +18,16 @@ def steps() -> str:
     rows = [
         (
             row["cell"],
-            row["name"],
-            f"{row['median']:.4g}",
-            f"{row['low']:.4g} to {row['high']:.4g}",
+            row["name"].split(":")[0],
+            duration(row["median"]),
+            duration(row["low"], row["high"]),
             ratio(row["times_floor"]),
             ratio(row["textbook_over_ours"]),
         )
         for row in recorded("speed")
         if not row["name"].startswith(("textbook", "shifts"))
     ]
-    return table(("cell", "sampler", "µs per step", "quartiles", "× floor", "textbook / ours"), rows)
+    return table(("cell", "sampler", "step, µs", "quartiles", "× floor", "textbook"), rows)
 
 
 def growth() -> str:
@@ -35,8 +35,7 @@ def growth() -> str:
     found = recorded("speed_growth")
     units = {"sites": "ns per chain and site", "chains": "µs per chain"}
     rows = [
-        (row["cell"], f"{row['us']:.4g}", f"{row['unit']:.3g} {units[row['grows']]}")
-        for row in found["cells"]
+        (row["cell"], plain(row["us"]), f"{row['unit']:.3g} {units[row['grows']]}") for row in found["cells"]
     ]
     fitted = [
         f"{slope['sampler']} in {slope['grows']} {slope['exponent']:.3f}" for slope in found["exponents"]
@@ -50,7 +49,7 @@ def peers() -> str:
         (
             row["cell"],
             row["name"],
-            f"{row['effective_per_second']:.3g}",
+            plain(row["effective_per_second"]),
             f"{row['mean']:.2f} ± {row['standard_error']:.2f}",
         )
         for row in recorded("speed_peers")
@@ -61,13 +60,25 @@ def peers() -> str:
 def processes() -> str:
     """Figures that need a process of their own."""
     return table(
-        ("figure", "measured"), [(name, f"{v:.3g}") for name, v in recorded("speed_processes").items()]
+        ("figure", "measured"), [(name, plain(value)) for name, value in recorded("speed_processes").items()]
     )
 
 
 def recorded(name: str) -> Any:
     """What a benchmark wrote."""
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def duration(*microseconds: float) -> str:
+    """A time, or the ends of an interval, in microseconds; in milliseconds where it is long."""
+    if microseconds[0] < 10_000:
+        return "–".join(map(plain, microseconds))
+    return "–".join(f"{time / 1000:.3g}" for time in microseconds) + " ms"
+
+
+def plain(value: float) -> str:
+    """A number of three digits, or all digits before the point."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def ratio(value: float | None) -> str:

@@ -58,7 +58,7 @@ def _log1p_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Ar
 
 
 def log_of_normal_number(x: Array) -> Array:
-    """`log x` in float32 for `x` in the range of normal numbers, to a relative 10⁻⁷ of `max(1, |log x|)`.
+    """`log x` in float32 for `x` in the range of normal numbers, to a relative 2.4·10⁻⁷.
 
     Without the cases that JAX's own provides for: zero, infinities, subnormal numbers, NaN.
     """

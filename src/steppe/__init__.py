@@ -113,3 +113,7 @@ def __getattr__(name: str) -> object:
     if name in _NAMES_WHEN_ASKED_FOR:
         return getattr(_import_module(_NAMES_WHEN_ASKED_FOR[name]), name)
     raise AttributeError(f"module 'steppe' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES_WHEN_ASKED_FOR})

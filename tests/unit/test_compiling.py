@@ -11,6 +11,8 @@ from steppe.compiling import made_once, words_made_once
 from steppe.kernel import noise
 from steppe.kernel.noise import Drawn
 from steppe.kernel.threefry import unrolled, word_pairs
+from steppe.numerics import total
+from steppe.targets.bonds import LatticeBonds
 
 PLACES = jnp.arange(300, dtype=jnp.uint32)
 KEYS = jax.random.split(jax.random.key(5), 7)
@@ -72,6 +74,15 @@ def test_an_array_made_once_is_differentiated_and_mapped_like_any_other():
     x = jnp.arange(4.0)
     np.testing.assert_array_equal(jax.jit(jax.vmap(jax.grad(square)))(x), 2 * x)
     np.testing.assert_array_equal(square(x), x * x)
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="asks how XLA compiles for a CPU")
+@pytest.mark.parametrize("make", [total, LatticeBonds(0.3, (4, 5), True).sums], ids=["sum", "neighbours"])
+@pytest.mark.parametrize("num_chains", [1, 3])
+def test_sums_keep_a_loop_of_their_own(make, num_chains):
+    values = jnp.ones((num_chains, 20))
+    text = jax.jit(jax.vmap(lambda row: make(jnp.exp(row) + row))).lower(values).compile().as_text()
+    assert re.search(r" call\(.*inlineable=\"false\"", text)
 
 
 def test_nothing_is_asked_of_other_devices(monkeypatch):

@@ -199,3 +199,12 @@ def test_packages_are_at_hand_after_importing_steppe():
     names = "datasets diagnostics routes targets theory training"
     program = f"import steppe; assert all(getattr(steppe, name).__doc__ for name in {names.split()})"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_names_imported_when_asked_for_are_listed_and_found():
+    listed = dir(steppe)
+    for name in [*steppe.__all__, "datasets", "diagnostics", "modes", "targets"]:
+        assert name in listed
+        assert getattr(steppe, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'find_sharp_modes'"):
+        _ = steppe.find_sharp_modes  # type: ignore[attr-defined]

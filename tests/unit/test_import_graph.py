@@ -1,16 +1,14 @@
 """Imports point one way: from what is built later to what it is built from."""
 
-import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 import steppe
+from house import Arrow, find_arrows
 
 PACKAGE = Path(steppe.__file__).parent
 
@@ -80,60 +78,13 @@ ONLY_WHERE_NEEDED = {
 MAX_IMPORT_SECONDS = 1.0
 
 
-class Arrow(NamedTuple):
-    """One import statement: who imports what, and whether it happens when the module is loaded."""
-
-    source: str
-    target: str
-    is_eager: bool
-
-
-def module_name(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 2 else parts)
-
-
 def layer(module: str) -> int:
     """Place of a module of the package in the order; the package itself is its `__init__`."""
     parts = module.split(".")
     return LAYERS.index(parts[1] if len(parts) > 1 else "__init__")
 
 
-def imports(node: ast.AST, package: str, is_eager: bool = True) -> Iterator[tuple[str, bool]]:
-    """Names imported below a node; those inside functions or for type checkers only are not eager."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.Import):
-            yield from ((alias.name, is_eager) for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            base = package.rsplit(".", child.level - 1)[0] if child.level else ""
-            origin = ".".join(part for part in (base, child.module) if part)
-            yield from ((resolved(origin, alias.name), is_eager) for alias in child.names)
-        else:
-            is_late = isinstance(child, ast.FunctionDef | ast.Lambda) or is_type_checking(child)
-            yield from imports(child, package, is_eager and not is_late)
-
-
-def resolved(origin: str, name: str) -> str:
-    """`from origin import name` imports a module if there is one of that name, else `origin`."""
-    path = PACKAGE.parent / origin.replace(".", "/") / name
-    return f"{origin}.{name}" if path.is_dir() or path.with_suffix(".py").exists() else origin
-
-
-def is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-
-
-def all_arrows() -> list[Arrow]:
-    arrows = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        source = module_name(path)
-        package = source if path.name == "__init__.py" else source.rpartition(".")[0]
-        found = imports(ast.parse(path.read_text(encoding="utf-8")), package)
-        arrows += [Arrow(source, target, is_eager) for target, is_eager in found]
-    return arrows
-
-
-ARROWS = all_arrows()
+ARROWS = find_arrows(sorted(PACKAGE.rglob("*.py")))
 INSIDE = [arrow for arrow in ARROWS if arrow.target.split(".")[0] == "steppe"]
 
 

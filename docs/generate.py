@@ -1,22 +1,22 @@
-"""Write the pages that are made of the code: one per recipe, the table to choose by, the command line.
+"""Write what is made of the code: a page per recipe, the tables of recipes, the command line.
 
     python docs/generate.py
 
-Law, parameters and cost of a recipe come from its docstring, the rest from `docs/recipes.toml`.
+Law, parameters and cost of a recipe come from its docstring, family, summary and reference from its entry in the
+registry, the rest from `docs/recipes.toml`.
 """
 
 import inspect
 import json
 import re
 import tomllib
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
 from speed_tables import speed_tables
 
-import steppe
 from steppe.samplers import ALL_RECIPES
+from steppe.samplers.registry import list_entries
 
 HERE = Path(__file__).parent
 NOTICE = "<!-- Written by `python docs/generate.py`; edit docs/recipes.toml or the docstring. -->\n\n"
@@ -38,21 +38,17 @@ FIGURES = {
         "theory_gap.svg": "Spectral gaps claimed and exact",
     }
 }
-ORDERS = ("informed_permutation", "uniform_permutation")
+RECIPES = list_entries()
 BEGINNING = re.compile(r"Cost(?: per \w+)?:")
-
-
-def recipes() -> dict[str, Callable]:
-    """Every recipe by name, those of orders last."""
-    return ALL_RECIPES | {name: getattr(steppe, name) for name in ORDERS}
 
 
 def pages() -> dict[Path, str]:
     """Every generated page by its path."""
     words = tomllib.loads((HERE / "recipes.toml").read_text(encoding="utf-8"))
-    made = {HERE / "recipes" / f"{name}.md": recipe_page(name, words[name]) for name in recipes()}
-    made |= {HERE / "recipes" / "index.md": recipe_index(words), HERE / "cli.md": command_line()}
-    choose, claims = HERE / "choose.md", HERE / "explain" / "claims.md"
+    made = {HERE / "recipes" / f"{name}.md": recipe_page(name, words[name]) for name in RECIPES}
+    made |= {HERE / "recipes" / "index.md": recipe_index(), HERE / "cli.md": command_line()}
+    readme, choose, claims = HERE.parent / "README.md", HERE / "choose.md", HERE / "explain" / "claims.md"
+    made[readme] = replaced(readme.read_text(encoding="utf-8"), "samplers", readme_table())
     made[choose] = replaced(choose.read_text(encoding="utf-8"), "table", choose_table(words))
     recorded = [verdicts(name) for name in EXPERIMENTS if records_of(name)]
     made[claims] = replaced(claims.read_text(encoding="utf-8"), "verdicts", "\n\n".join(recorded))
@@ -73,11 +69,11 @@ def recipe_page(name: str, words: dict[str, str]) -> str:
         "Effect of the parameters": effect(name),
         "Cost": cost,
         "Limits": words["limits"],
-        "Reference": words["reference"],
+        "Reference": RECIPES[name].reference,
     }
     call = f"```python\nimport steppe\n\nsteppe.{name}{shown_signature(name)}\n```"
     body = "\n\n".join(f"## {title}\n\n{text.strip()}" for title, text in sections.items() if text)
-    return f"{NOTICE}# {name}\n\n*{words['family'].capitalize()}.* {summary(name)}\n\n{call}\n\n{body}\n"
+    return f"{NOTICE}# {name}\n\n*{capitalised(RECIPES[name].family)}.* {summary(name)}\n\n{call}\n\n{body}\n"
 
 
 def effect(name: str) -> str:
@@ -88,9 +84,11 @@ def effect(name: str) -> str:
     return f"![What the parameters of {name} do](../figures/{name}.svg)\n\n{caption}"
 
 
-def recipe_index(words: dict[str, dict[str, str]]) -> str:
-    rows = [f"| [`{name}`]({name}.md) | {words[name]['family']} | {summary(name)} |" for name in recipes()]
-    tree = "\n".join(recipes())
+def recipe_index() -> str:
+    rows = [
+        f"| [`{name}`]({name}.md) | {entry.family} | {summary(name)} |" for name, entry in RECIPES.items()
+    ]
+    tree = "\n".join(RECIPES)
     return (
         f"{NOTICE}# Recipes\n\nOne page per recipe: idea, equation, law or bias, parameters, cost, limits, "
         "reference. Laws and costs are those of the docstrings, and the tests check them by enumeration and "
@@ -133,22 +131,29 @@ def table_of(record: Path) -> str:
     return "\n\n".join([*(["\n".join(table)] if rows else []), ending])
 
 
+def readme_table() -> str:
+    """Samplers of sites, each as a difference from one above it."""
+    rows = ["| sampler | a step | evaluations per step | distribution of the position |", "|---|---|---|---|"]
+    for name in ALL_RECIPES:
+        entry = RECIPES[name]
+        rows.append(f"| `{name}` | {entry.summary} | {entry.cost} | {entry.stationary} |")
+    return "\n".join(rows)
+
+
 def choose_table(words: dict[str, dict[str, str]]) -> str:
-    """Recipes side by side; what a step costs and samples is as in the README."""
-    readme = (HERE.parent / "README.md").read_text(encoding="utf-8")
-    told = dict(re.findall(r"^\| `(\w+)` \| .*? \| (.*?) \|$", readme, re.MULTILINE))
+    """Recipes side by side."""
     rows = ["| recipe | good for | evaluations per step | what the position samples | fails by |"]
     rows.append("|---|---|---|---|---|")
-    for name in recipes():
-        word = words[name]
-        cost_and_law = told.get(name) or f"{word['cost']} | {word['law']}"
-        rows.append(f"| [`{name}`](recipes/{name}.md) | {word['use']} | {cost_and_law} | {word['fails']} |")
+    for name, entry in RECIPES.items():
+        use, fails = words[name]["use"], words[name]["fails"]
+        link = f"[`{name}`](recipes/{name}.md)"
+        rows.append(f"| {link} | {use} | {entry.cost} | {entry.stationary} | {fails} |")
     return "\n".join(rows)
 
 
 def shown_signature(name: str) -> str:
     """As a call with its defaults, without types."""
-    given = inspect.signature(recipes()[name]).parameters.values()
+    given = inspect.signature(RECIPES[name].make).parameters.values()
     arguments = [f"{one.name}={one.default!r}".replace("'", '"') for one in given]
     brief = ", ".join(arguments)
     return f"({brief})" if len(name + brief) < 60 else "(\n    " + ",\n    ".join(arguments) + ",\n)"
@@ -199,7 +204,7 @@ def section(name: str, title: str) -> str:
 
 
 def docstring(name: str) -> str:
-    return inspect.getdoc(recipes()[name]) or ""
+    return inspect.getdoc(RECIPES[name].make) or ""
 
 
 def command_line() -> str:

@@ -8,26 +8,8 @@ from steppe.domain import Binary, Categorical, Domain, Ordinal, Spin
 from steppe.permutation import Permutation
 from steppe.target import Incremental, Target
 from steppe.audit import GradientAudit, audit_gradient
-from steppe.samplers import (
-    block_gibbs,
-    dlmc,
-    dmala,
-    dmala_cyclical,
-    dula,
-    edmala,
-    edmala_glu,
-    edmala_ou,
-    edula,
-    edula_glu,
-    gibbs,
-    gwg,
-    hamming_ball,
-    parallel_tempering,
-    pas,
-    robust_ensemble,
-    roughness_tilted,
-)
-from steppe.samplers.permutations import informed_permutation, uniform_permutation
+from steppe import samplers
+from steppe.samplers import *  # noqa: F403
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.run.result import Run, open_run as open
 from steppe.run.adapt import Adapt
@@ -54,25 +36,6 @@ __all__ = [
     "Target",
     "GradientAudit",
     "audit_gradient",
-    "block_gibbs",
-    "dlmc",
-    "dmala",
-    "dmala_cyclical",
-    "dula",
-    "edmala",
-    "edmala_glu",
-    "edmala_ou",
-    "edula",
-    "edula_glu",
-    "gibbs",
-    "gwg",
-    "hamming_ball",
-    "parallel_tempering",
-    "pas",
-    "robust_ensemble",
-    "roughness_tilted",
-    "informed_permutation",
-    "uniform_permutation",
     "coupling_variance_from_flip_fraction",
     "sample",
     "Adapt",
@@ -92,6 +55,7 @@ __all__ = [
     "Comparison",
     "interop",
 ]
+__all__ += samplers.__all__
 
 # Modules, and names with the module they are in, that a first sample does without.
 _MODULES_WHEN_ASKED_FOR = (

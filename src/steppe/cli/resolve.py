@@ -12,8 +12,7 @@ from steppe.cli.runfile import checked, read_run_file
 from steppe.errors import RunError, SteppeError
 from steppe.kernel.compose import Recipe
 from steppe.run.adapt import Adapt
-from steppe.samplers import ALL_RECIPES
-from steppe.samplers.permutations import ORDER_RECIPES
+from steppe.samplers.registry import list_entries
 from steppe.target import Target
 
 
@@ -52,7 +51,8 @@ def make_target(name: str, parameters: Mapping[str, Any]) -> Target:
 
 def make_recipe(name: str, parameters: Mapping[str, Any]) -> Recipe:
     """Build a recipe by name."""
-    return _called(_named(name, {**ALL_RECIPES, **ORDER_RECIPES}, "sampler"), name, parameters)
+    makers = {known: entry.make for known, entry in list_entries().items()}
+    return _called(_named(name, makers, "sampler"), name, parameters)
 
 
 def make_adapt(adapt: bool | Mapping[str, Any]) -> bool | Adapt:

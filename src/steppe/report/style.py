@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steppe.errors import SteppeError
+from steppe.samplers.registry import list_entries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,27 +18,9 @@ if TYPE_CHECKING:
 
     from steppe.results import Estimate
 
-# Warm: unadjusted. Blue: law π, with a step size. Green: a law that favours flat modes. The rest: law π.
-SAMPLER_COLORS = {
-    "dula": "#CC3311",
-    "edula": "#EE7733",
-    "edula_glu": "#BBAA22",
-    "dmala": "#0077BB",
-    "edmala": "#33BBEE",
-    "edmala_glu": "#009988",
-    "edmala_ou": "#332288",
-    "robust_ensemble": "#99BB55",
-    "roughness_tilted": "#117733",
-    "dlmc": "#0044AA",
-    "dmala_cyclical": "#77AADD",
-    "parallel_tempering": "#225555",
-    "gwg": "#AA4499",
-    "pas": "#DDAACC",
-    "gibbs": "#111111",
-    "block_gibbs": "#777777",
-    "hamming_ball": "#882255",
-}
-SAMPLER_MARKERS = dict(zip(SAMPLER_COLORS, "oDpsv^<*dH8x>|PXh", strict=True))
+# Warm: unadjusted. Blue: adjusted, with a step size. Green: favours flat modes. The rest: adjusted.
+SAMPLER_COLORS = {name: entry.color for name, entry in list_entries().items()}
+SAMPLER_MARKERS = {name: entry.marker for name, entry in list_entries().items()}
 FLAT_COLOR = "#44AA99"
 SHARP_COLOR = "#CC6677"
 OTHER_COLOR = "#CCCCCC"

@@ -10,31 +10,25 @@ sites). A step is one full sweep of all blocks. "Evaluations" are calls of the u
 from collections.abc import Callable
 
 from steppe.kernel.compose import Recipe
-from steppe.samplers.baselines import block_gibbs, gibbs, gwg, hamming_ball
-from steppe.samplers.flat import robust_ensemble, roughness_tilted
-from steppe.samplers.further import dlmc, dmala_cyclical, parallel_tempering, pas
-from steppe.samplers.langevin import dmala, dula, edmala, edmala_glu, edmala_ou, edula, edula_glu
+from steppe.samplers import baselines, flat, further, langevin, permutations
+from steppe.samplers.baselines import *  # noqa: F403
+from steppe.samplers.flat import *  # noqa: F403
+from steppe.samplers.further import *  # noqa: F403
+from steppe.samplers.langevin import *  # noqa: F403
+from steppe.samplers.permutations import *  # noqa: F403
+from steppe.samplers.registry import list_entries
 
-# Every recipe with its defaults, in the order of the table in the README.
+__all__: list[str] = []
+__all__ += langevin.__all__
+__all__ += flat.__all__
+__all__ += baselines.__all__
+__all__ += further.__all__
+__all__ += permutations.__all__
+
+# Every recipe with its defaults, in the order of the table in the README; those of permutations apart.
+ORDER_RECIPES: dict[str, Callable[..., Recipe]] = {
+    name: entry.make for name, entry in list_entries().items() if entry.family == "permutations"
+}
 ALL_RECIPES: dict[str, Callable[..., Recipe]] = {
-    make.__name__: make
-    for make in (
-        dula,
-        dmala,
-        edula,
-        edmala,
-        edula_glu,
-        edmala_glu,
-        edmala_ou,
-        robust_ensemble,
-        roughness_tilted,
-        dlmc,
-        dmala_cyclical,
-        parallel_tempering,
-        gwg,
-        pas,
-        gibbs,
-        block_gibbs,
-        hamming_ball,
-    )
+    name: entry.make for name, entry in list_entries().items() if name not in ORDER_RECIPES
 }

@@ -9,10 +9,22 @@ from steppe.kernel.block import ProposeAndDecide
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.conditional import BlockConditional
 from steppe.kernel.proposal.gibbs_with_gradients import GibbsWithGradients
+from steppe.samplers.registry import register
+
+__all__ = ["block_gibbs", "gibbs", "gwg", "hamming_ball"]
 
 Scan = Literal["random", "systematic"]
 
 
+@register(
+    family="few sites by gradient",
+    summary="changes a few sites chosen by gradient",
+    cost="1",
+    stationary="π",
+    color="#AA4499",
+    marker=">",
+    reference="Grathwohl, Swersky, Hashemi, Duvenaud, Maddison (2021), *Oops I took a gradient*.",
+)
 def gwg(num_flips: int = 1) -> Recipe:
     """Gibbs with gradients: change a few sites, picked with weight `exp(½ gradient · jump)`.
 
@@ -31,6 +43,15 @@ def gwg(num_flips: int = 1) -> Recipe:
     return recipe("gwg", ProposeAndDecide(picks, Metropolis()))
 
 
+@register(
+    family="exact conditionals",
+    summary="resamples n sites one by one",
+    cost="n · L",
+    stationary="π",
+    color="#111111",
+    marker="P",
+    reference="Geman, Geman (1984).",
+)
 def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
     """Gibbs sampling: resample single sites from their exact conditionals (Gibbs-X).
 
@@ -52,6 +73,15 @@ def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
     return recipe("gibbs", BlockConditional(block_size=1, num_updates=updates, scan=scan))
 
 
+@register(
+    family="exact conditionals",
+    summary="resamples b sites jointly",
+    cost="L^b",
+    stationary="π",
+    color="#777777",
+    marker="X",
+    reference="Textbook material; BG-X in the paper.",
+)
 def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
     """Block Gibbs: resample a block of sites jointly over all its levels (BG-X).
 
@@ -72,6 +102,15 @@ def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
     return recipe("block_gibbs", BlockConditional(block_size=size, scan=scan))
 
 
+@register(
+    family="exact conditionals",
+    summary="resamples b sites within radius 1 of a random point",
+    cost="1 + b(L − 1)",
+    stationary="π",
+    color="#882255",
+    marker="h",
+    reference="Titsias, Yau (2017), *The Hamming ball sampler*.",
+)
 def hamming_ball(block_size: int = 10, radius: int = 1, *, scan: Scan = "random") -> Recipe:
     """Hamming-ball sampler: resample a block within a ball about a uniform point near it (HB-X-Y).
 

@@ -15,11 +15,24 @@ from steppe.kernel.tilt import RoughnessTilt
 from steppe.pytree import is_concrete
 from steppe.samplers.flip_fraction import CenterKind
 from steppe.samplers.langevin import ADJUSTED_STEP, COUPLING_VARIANCE
+from steppe.samplers.registry import register
+
+__all__ = ["robust_ensemble", "roughness_tilted"]
 
 TiltBase = Literal["dmala", "glu"]
 Differences = Literal["gradient", "exact"]
 
 
+@register(
+    family="favours flat modes",
+    summary="`y` replicas around one center, `dmala` for each",
+    cost="y",
+    stationary="center: exp(y · local entropy)",
+    color="#99BB55",
+    marker="*",
+    reference="Baldassi et al. (2016), *Unreasonable effectiveness of learning neural networks*; the exact "
+    "center draws are ours.",
+)
 def robust_ensemble(
     replicas: int = 4,
     coupling_variance: float | None = None,
@@ -67,6 +80,15 @@ def robust_ensemble(
     )
 
 
+@register(
+    family="favours flat modes",
+    summary="`dmala` with a penalty λ on roughness R",
+    cost="1",
+    stationary="exp(U − λR)",
+    color="#117733",
+    marker="d",
+    reference="This library.",
+)
 def roughness_tilted(
     strength: float = 1.0,
     step_size: float | None = None,

@@ -16,10 +16,23 @@ from steppe.kernel.proposal.path_auxiliary import PathAuxiliary
 from steppe.kernel.tempering import Tempered
 from steppe.pytree import Relative
 from steppe.samplers.langevin import ADJUSTED_STEP, dmala
+from steppe.samplers.registry import register
+
+__all__ = ["dlmc", "dmala_cyclical", "parallel_tempering", "pas"]
 
 FLOW_STEP = Relative(0.5)
 
 
+@register(
+    family="Langevin, adjusted",
+    summary="sites follow their own jump process for a time, then a decision",
+    cost="1",
+    stationary="π",
+    color="#0044AA",
+    marker="H",
+    reference="Sun, Dai, Dai, Zhou, Schuurmans (2023), *Discrete Langevin samplers via Wasserstein gradient "
+    "flow*.",
+)
 def dlmc(step_size: float | None = None) -> Recipe:
     """Discrete Langevin Monte Carlo (Sun et al. 2023): `dmala` whose sites follow a jump process for a time.
 
@@ -39,6 +52,15 @@ def dlmc(step_size: float | None = None) -> Recipe:
     return recipe("dlmc", ProposeAndDecide(DiscreteFlow(α), Metropolis()))
 
 
+@register(
+    family="few sites by gradient",
+    summary="`gwg` with a random number of sites",
+    cost="1",
+    stationary="π",
+    color="#DDAACC",
+    marker="|",
+    reference="Sun, Dai, Xia, Ramamurthy (2022), *Path auxiliary proposal for MCMC in discrete space*.",
+)
 def pas(max_flips: int = 3) -> Recipe:
     """Path-auxiliary sampler (Sun et al. 2022, fast form): `gwg` with a random number of flips.
 
@@ -55,6 +77,16 @@ def pas(max_flips: int = 3) -> Recipe:
     return recipe("pas", ProposeAndDecide(PathAuxiliary(count("pas", "max_flips", max_flips)), Metropolis()))
 
 
+@register(
+    family="Langevin, adjusted",
+    summary="`dmala` at n step sizes, from bold to careful",
+    cost="n",
+    stationary="π",
+    color="#77AADD",
+    marker="8",
+    reference="Pynadath, Bhattacharya, Hariharan, Zhang (2024), *Gradient-based discrete sampling with "
+    "automatic cyclical scheduling*; every move adjusted here.",
+)
 def dmala_cyclical(step_size: float | None = None, cycle_length: int = 4, *, smallest: float = 0.1) -> Recipe:
     """`dmala` whose step is a cycle of step sizes, from bold to careful, each with its own decision.
 
@@ -83,6 +115,15 @@ def dmala_cyclical(step_size: float | None = None, cycle_length: int = 4, *, sma
     return recipe(name, Cycle(decide, count(name, "cycle_length", cycle_length), float(last)))
 
 
+@register(
+    family="several temperatures",
+    summary="any of these at k temperatures, with swaps",
+    cost="k · those of the base",
+    stationary="π",
+    color="#225555",
+    marker="x",
+    reference="Swendsen, Wang (1986); Geyer (1991).",
+)
 def parallel_tempering(
     base: Recipe | None = None, inverse_temperatures: Sequence[float] = (1.0, 0.6, 0.36)
 ) -> Recipe:

@@ -15,6 +15,9 @@ from steppe.kernel.proposal.center import CenterLangevin, CenterRefresh
 from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
 from steppe.kernel.proposal.together import Together
 from steppe.pytree import Relative, is_concrete
+from steppe.samplers.registry import register
+
+__all__ = ["dmala", "dula", "edmala", "edmala_glu", "edmala_ou", "edula", "edula_glu"]
 
 CenterStart = Literal["position", "conditional"]
 CouplingForm = Literal["linear", "exact"]
@@ -23,8 +26,18 @@ UNADJUSTED_STEP = Relative(0.1)
 ADJUSTED_STEP = Relative(0.2)
 COUPLING_VARIANCE = Relative(1.0)
 CENTER_STEP_PER_VARIANCE = 0.1
+PAPER = "Mohanty, Bhattacharya, Zhang (2025), *Entropy-guided sampling of flat modes in discrete spaces*"
 
 
+@register(
+    family="Langevin, unadjusted",
+    summary="moves all sites along the gradient",
+    cost="1",
+    stationary="biased; the bias grows with the step size",
+    color="#CC3311",
+    marker="o",
+    reference="Zhang, Liu, Liu (2022), *A Langevin-like sampler for discrete distributions*.",
+)
 def dula(step_size: float | None = None) -> Recipe:
     """Discrete unadjusted Langevin: every site moves at once, nothing is corrected.
 
@@ -42,6 +55,15 @@ def dula(step_size: float | None = None) -> Recipe:
     return recipe("dula", ProposeAndDecide(DiscreteLangevin(α), Unadjusted()))
 
 
+@register(
+    family="Langevin, adjusted",
+    summary="`dula`, accepted or rejected",
+    cost="1",
+    stationary="π",
+    color="#0077BB",
+    marker="s",
+    reference="Zhang, Liu, Liu (2022), *A Langevin-like sampler for discrete distributions*.",
+)
 def dmala(step_size: float | None = None) -> Recipe:
     """Metropolis-adjusted `dula`.
 
@@ -58,6 +80,15 @@ def dmala(step_size: float | None = None) -> Recipe:
     return recipe("dmala", ProposeAndDecide(DiscreteLangevin(α), Metropolis()))
 
 
+@register(
+    family="Langevin, unadjusted",
+    summary="`dula` tied to a center that moves along",
+    cost="1",
+    stationary="biased, much like `dula` at a larger step",
+    color="#EE7733",
+    marker="D",
+    reference=f"{PAPER}, Algorithm 1.",
+)
 def edula(
     step_size: float | None = None,
     center_step_size: float | None = None,
@@ -101,6 +132,15 @@ def edula(
     )
 
 
+@register(
+    family="Langevin, adjusted",
+    summary="`edula`, one decision for both",
+    cost="1",
+    stationary="π",
+    color="#33BBEE",
+    marker="v",
+    reference=f"{PAPER}, Algorithm 1.",
+)
 def edmala(
     step_size: float | None = None,
     center_step_size: float | None = None,
@@ -138,6 +178,15 @@ def edmala(
     )
 
 
+@register(
+    family="Langevin, unadjusted",
+    summary="fresh center, then `dula` given it",
+    cost="1",
+    stationary="biased, like `dula` with noisy logits",
+    color="#BBAA22",
+    marker="p",
+    reference=f"{PAPER}, the Gibbs-like update of the appendix.",
+)
 def edula_glu(
     step_size: float | None = None,
     coupling_variance: float | None = None,
@@ -162,6 +211,15 @@ def edula_glu(
     )
 
 
+@register(
+    family="Langevin, adjusted",
+    summary="fresh center, then `dmala` given it",
+    cost="1",
+    stationary="π",
+    color="#009988",
+    marker="^",
+    reference=f"{PAPER}, the Gibbs-like update of the appendix, with the coupling in the ratio.",
+)
 def edmala_glu(
     step_size: float | None = None,
     coupling_variance: float | None = None,
@@ -187,6 +245,15 @@ def edmala_glu(
     )
 
 
+@register(
+    family="Langevin, adjusted",
+    summary="center refreshed in part, then `dmala` given it",
+    cost="1",
+    stationary="π",
+    color="#332288",
+    marker="<",
+    reference="This library; the Ornstein–Uhlenbeck refresh is textbook material.",
+)
 def edmala_ou(
     step_size: float | None = None,
     coupling_variance: float | None = None,

@@ -1,6 +1,6 @@
 """Samplers of orders, for targets on a `Permutation` domain."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from steppe.arguments import positive
@@ -12,8 +12,20 @@ from steppe.kernel.order_coupling import OrderCoupling
 from steppe.kernel.proposal.center import CenterRefresh
 from steppe.kernel.proposal.order_moves import KINDS, TABLED
 from steppe.kernel.proposal.order_proposals import InformedMoves, UniformMoves
+from steppe.samplers.registry import register
+
+__all__ = ["informed_permutation", "uniform_permutation"]
 
 
+@register(
+    family="permutations",
+    summary="one swap, reversal or insertion, weighed by what it gains",
+    cost="tables of all moves, O(n²)",
+    stationary="π",
+    color="#6655AA",
+    marker="1",
+    reference="Zanella (2020), *Informed proposals for local MCMC in discrete spaces*.",
+)
 def informed_permutation(
     moves: str | Sequence[str] = "two_opt", coupling_variance: float | None = None
 ) -> Recipe:
@@ -48,6 +60,15 @@ def informed_permutation(
     )
 
 
+@register(
+    family="permutations",
+    summary="one swap, reversal or insertion at random, accepted or rejected",
+    cost="1",
+    stationary="π",
+    color="#AA7744",
+    marker="2",
+    reference="Kirkpatrick, Gelatt, Vecchi (1983), with 2-opt of Croes (1958) and Or-opt of Or (1976).",
+)
 def uniform_permutation(moves: str | Sequence[str] = ("two_opt", "or_opt")) -> Recipe:
     """Uniform moves of an order, accepted or rejected: cheap steps, for annealing and for large orders.
 
@@ -74,9 +95,3 @@ def _kinds(name: str, moves: Any, allowed: tuple[str, ...]) -> tuple[str, ...]:
             f"`{name}(moves=...)` must be one or several, each once, of {options}; got {moves!r}."
         )
     return tuple(given)
-
-
-# Every recipe of orders with its defaults.
-ORDER_RECIPES: dict[str, Callable[..., Recipe]] = {
-    make.__name__: make for make in (informed_permutation, uniform_permutation)
-}

@@ -2,8 +2,8 @@
 
     python docs/generate.py
 
-Law, parameters and cost of a recipe come from its docstring, family, summary and reference from its entry in the
-registry, the rest from `docs/recipes.toml`.
+Law, parameters and cost of a recipe come from its docstring, family, summary and reference from its entry in
+the registry, the rest from `docs/recipes.toml`.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""What is said about a sampler is said once, in its entry of the registry or its section of `docs/recipes.toml`."""
+"""What is said about a sampler is said once: in its entry, or in its section of `docs/recipes.toml`."""
 
 import tomllib
 from pathlib import Path

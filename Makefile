@@ -13,7 +13,8 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test test-all bench bench-quick browser check lock clean
+.PHONY: help demo docs test test-all house bench bench-quick browser check wheel release-check \
+  jax-lowest jax-locked jax-newest lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -31,6 +32,9 @@ test: $(STAMP) $(BROWSER) ## Run the fast tests
 
 test-all: $(STAMP) $(BROWSER) ## Run every test, the slow ones too, on fully optimised programs
 	@STEPPE_TEST_OPTIMISED=1 $(RUN) -m pytest
+
+house: $(STAMP) ## Print how large, how deep and how typed the code is
+	@$(RUN) tests/house.py
 
 bench: $(STAMP) ## Time every sampler beside the floor of the machine
 	@cd benchmarks && for part in speed speed.growth speed.peers speed.processes; do ../$(RUN) -m $$part; done
@@ -50,6 +54,28 @@ check: $(STAMP) ## Lint, check the formatting, check the types
 	@$(RUN) -m ruff check .
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m basedpyright
+
+wheel: $(STAMP) ## Build the wheel and the source archive in dist/, and try the wheel in an environment of its own
+	@rm -rf dist && $(RUN) -m hatchling build -d dist -t sdist -t wheel
+	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && set -e; \
+	"$(PYTHON)" -m venv "$$scratch/venv"; \
+	"$$scratch/venv/bin/python" -m pip --disable-pip-version-check -qq install dist/steppe-*.whl; \
+	cp .ci/smoke.py "$$scratch" && cd "$$scratch" && venv/bin/python -W error smoke.py
+
+release-check: $(STAMP) ## Say whether TAG fits the version and the change log: make release-check TAG=v0.2.0
+	@$(RUN) .ci/check_release.py "$(TAG)"
+
+# Which JAX the tests run with: the lowest that pyproject.toml allows, the locked one, or the newest there is.
+# `make clean` goes back to the locked one.
+LOWEST_JAX := $(shell sed -n 's/^  "jax>=\([0-9.]*\)".*/\1/p' pyproject.toml)
+
+jax-lowest: $(STAMP) ## Put the lowest JAX that is allowed into the environment
+	@$(PIP) install --no-deps "jax==$(LOWEST_JAX)" "jaxlib==$(LOWEST_JAX)"
+
+jax-locked: $(STAMP) ## Keep the locked JAX in the environment
+
+jax-newest: $(STAMP) ## Put the newest JAX into the environment
+	@$(PIP) install --upgrade jax jaxlib
 
 $(STAMP): requirements.lock pyproject.toml
 	@"$(PYTHON)" -c '$(NEW_ENOUGH)' >/dev/null 2>&1 || { \

@@ -21,6 +21,7 @@ from steppe.tune import Tuned, tune
 from steppe.compare import Comparison, compare
 
 if _TYPE_CHECKING:
+    __version__: str
     from steppe import interop
     from steppe.modes import FlatModes, find_flat_modes
 
@@ -72,6 +73,8 @@ _NAMES_WHEN_ASKED_FOR = {"FlatModes": "steppe.modes", "find_flat_modes": "steppe
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        return _import_module("importlib.metadata").version("steppe")
     if name in _MODULES_WHEN_ASKED_FOR:
         return _import_module(f"steppe.{name}")
     if name in _NAMES_WHEN_ASKED_FOR:
@@ -80,4 +83,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES_WHEN_ASKED_FOR})
+    return sorted({*globals(), "__version__", *__all__, *_MODULES_WHEN_ASKED_FOR})

@@ -103,7 +103,14 @@ class Trace(NamedTuple):
         return {"chain": np.arange(values.shape[0]), "draw": np.arange(values.shape[1])}
 
 
+def by_row(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return arrays of a trace in the layout of chunks and segments, (row, chain, …)."""
+    return {name: np.moveaxis(array, 1, 0) for name, array in arrays.items()}
+
+
 def join(parts: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
-    """Concatenate chunks or segments along the row axis."""
+    """Concatenate chunks or segments, (row, chain, …), into arrays with axes (chain, row, …)."""
     parts = list(parts)
-    return {name: np.concatenate([part[name] for part in parts], axis=1) for name in parts[0]}
+    return {
+        name: np.concatenate([np.moveaxis(part[name], 0, 1) for part in parts], axis=1) for name in parts[0]
+    }

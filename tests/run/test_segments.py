@@ -12,18 +12,18 @@ CHAINS, ROWS = 3, 50
 
 def rows() -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
-    frozen = np.repeat(rng.random((CHAINS, 1), np.float32), ROWS, axis=1)
-    signed_zeros = np.zeros((CHAINS, ROWS), np.float32)
-    signed_zeros[1, 20] = -0.0
+    frozen = np.repeat(rng.random((1, CHAINS), np.float32), ROWS, axis=0)
+    signed_zeros = np.zeros((ROWS, CHAINS), np.float32)
+    signed_zeros[20, 1] = -0.0
     return {
-        "levels": rng.integers(0, 255, (CHAINS, ROWS, 2), np.uint8),
-        "log_density": rng.normal(size=(CHAINS, ROWS)),
+        "levels": rng.integers(0, 255, (ROWS, CHAINS, 2), np.uint8),
+        "log_density": rng.normal(size=(ROWS, CHAINS)),
         "step_size": frozen,
-        "defects": np.zeros((CHAINS, ROWS), np.int32),
-        "undefined": np.full((CHAINS, ROWS), np.nan, np.float32),
+        "defects": np.zeros((ROWS, CHAINS), np.int32),
+        "undefined": np.full((ROWS, CHAINS), np.nan, np.float32),
         "signed_zeros": signed_zeros,
-        "all_but_one": np.eye(1, ROWS, 20, np.int32).repeat(CHAINS, axis=0),
-        "copies": np.ones((CHAINS, ROWS, 4), bool),
+        "all_but_one": np.eye(1, ROWS, 20, np.int32).T.repeat(CHAINS, axis=1),
+        "copies": np.ones((ROWS, CHAINS, 4), bool),
     }
 
 
@@ -47,16 +47,16 @@ def test_what_never_changes_is_kept_once(tmp_path):
 
 @pytest.mark.parametrize("num_rows", [0, 1])
 def test_few_rows_are_no_special_case(tmp_path, num_rows):
-    written = {name: array[:, :num_rows] for name, array in rows().items()}
+    written = {name: array[:num_rows] for name, array in rows().items()}
     record = write_rows(tmp_path / "000001.npz", written, 7, num_rows)
     read = read_rows(tmp_path / "000001.npz", record)
     assert all(read[name].tobytes() == array.tobytes() for name, array in written.items())
 
 
 def test_rows_that_are_not_kept_stay_absent(tmp_path):
-    written = {name: array[:, :0] for name, array in rows().items()}
+    written = {name: array[:0] for name, array in rows().items()}
     record = write_rows(tmp_path / "000001.npz", written, 0, ROWS)
-    assert all(array.shape[1] == 0 for array in read_rows(tmp_path / "000001.npz", record).values())
+    assert all(len(array) == 0 for array in read_rows(tmp_path / "000001.npz", record).values())
 
 
 def test_a_file_that_does_not_fit_its_record_is_damaged(tmp_path):
@@ -69,7 +69,7 @@ def test_rows_wait_in_order_and_memory_is_used_again():
     written, waiting = rows(), Waiting(most_bytes=2_000)
     for _ in range(3):
         for first, last in [(0, 1), (1, 8), (8, 30), (30, ROWS)]:
-            waiting.add({name: array[:, first:last] for name, array in written.items()})
+            waiting.add({name: array[first:last] for name, array in written.items()})
         assert waiting.num_rows == ROWS
         assert all(array.tobytes() == written[name].tobytes() for name, array in waiting.rows.items())
         memory = {name: array.__array_interface__["data"] for name, array in waiting.rows.items()}
@@ -78,7 +78,7 @@ def test_rows_wait_in_order_and_memory_is_used_again():
 
 
 def test_rows_wait_until_they_fill_what_is_given():
-    one = {"log_density": np.zeros((1, 100))}
+    one = {"log_density": np.zeros((100, 1))}
     waiting = Waiting(most_bytes=2_000)
     filled = []
     for _ in range(4):

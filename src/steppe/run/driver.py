@@ -24,7 +24,7 @@ COMMIT_BYTES = 64 * 2**20
 
 
 def collect(engine: Engine, num_rows: int, report: Reporter) -> dict[str, np.ndarray]:
-    """Run to a row and keep everything in memory."""
+    """Run to a row and keep everything in memory; axes (chain, row, …)."""
     parts = []
     for chunk in engine.chunks(num_rows):
         rows = row_arrays(chunk.rows, engine.plan.keep)
@@ -106,7 +106,7 @@ class Commits:
 def row_arrays(rows: Rows, keep: str) -> dict[str, np.ndarray]:
     """Return the arrays of rows by name, without those that are not kept."""
     kept = slice(0, 0) if keep == "none" else slice(None)
-    return {name: array[:, kept] for name, array in rows._asdict().items() if array is not None}
+    return {name: array[kept] for name, array in rows._asdict().items() if array is not None}
 
 
 @contextmanager

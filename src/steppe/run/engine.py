@@ -32,7 +32,7 @@ START_STEP = MAX_STEPS
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows of the chains that run here, as NumPy arrays with axes (chain, row, …).
+    """Consecutive rows of the chains that run here, as NumPy arrays with axes (row, chain, …).
 
     They may be views of a buffer of the device: copy what is kept.
     """
@@ -167,15 +167,18 @@ class Engine:
             schedule=self.schedule._replace(pools=self._pools),
             capacity=self.capacity,
         )
-        kept = jax.tree.map(lambda array: self._by_chain(array, length), rows)
+        kept = jax.tree.map(lambda array: self._by_row(array, length), rows)
         first_row, self.blocks = self.next_row, blocks
         self.next_row += length
         return Chunk(first_row, length, kept, 0.0)
 
-    def _by_chain(self, array: Array, length: int) -> np.ndarray:
-        """(block, row, lane, …) on the device → (chain, row, …) on the host, idle lanes dropped."""
-        host = np.moveaxis(self.devices.fetch(array)[:, :length], 2, 1)
-        return host.reshape((-1, *host.shape[2:]))[: len(self.plan.own_chains)]
+    def _by_row(self, array: Array, length: int) -> np.ndarray:
+        """(block, row, lane, …) on the device → (row, chain, …) on the host, idle lanes dropped.
+
+        Rows keep this layout in memory and in files; only a `Trace` puts chains first.
+        """
+        host = np.moveaxis(self.devices.fetch(array)[:, :length], 1, 0)
+        return host.reshape((length, -1, *host.shape[3:]))[:, : len(self.plan.own_chains)]
 
     def _bytes_per_row(self) -> int:
         domain, plan = self.sampler.target.domain, self.plan

@@ -14,7 +14,7 @@ import numpy as np
 from steppe.errors import RunError, RunMismatchError, StorageError
 from steppe.run.plan import Shard
 from steppe.run.store import RunDirectory
-from steppe.trace import join
+from steppe.trace import by_row, join
 
 _PART = re.compile(r"part-(\d{4,})-of-(\d{4,})")
 # A whole run is the only part of itself.
@@ -89,7 +89,7 @@ def merge(parts: Sequence[str | Path] | str | Path, out: str | Path) -> Path:
     merged = RunDirectory(out)
     merged.create({k: v for k, v in config.items() if k != "format"})
     try:
-        merged.commit(arrays, chains, next(iter(ends.values())), seconds)
+        merged.commit(by_row(arrays), chains, next(iter(ends.values())), seconds)
     finally:
         merged.release()
     return merged.path

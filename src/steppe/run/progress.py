@@ -68,7 +68,7 @@ def progress_bar(plan: Plan, first_row: int, shown: bool | None) -> Iterator[Rep
 def _figures(plan: Plan, chunk: Chunk) -> str:
     rows = chunk.rows
     speed = chunk.num_rows * plan.thinning / max(chunk.seconds, 1e-9)
-    newest = rows.log_density[:, -1]
+    newest = rows.log_density[-1]
     values = newest.max(axis=-1) if newest.ndim == 2 else newest  # an ensemble shows its best copy
     shown = " ".join(f"{value:.1f}" for value in values[:4]) + (" …" if len(values) > 4 else "")
     return (

@@ -16,7 +16,7 @@ from steppe.run.parts import joined, part_directories
 from steppe.run.plan import longer
 from steppe.run.progress import progress_bar
 from steppe.run.store import RunDirectory
-from steppe.trace import Trace, join
+from steppe.trace import Trace, by_row, join
 
 if TYPE_CHECKING:
     from xarray import DataTree
@@ -155,7 +155,7 @@ class Run:
         engine.plan = longer(engine.plan, num_draws)
         with progress_bar(engine.plan, engine.next_row, progress) as report:
             arrays = collect(engine, engine.plan.num_rows, report)
-        joined = join([self.trace.arrays, arrays])
+        joined = join([by_row(self.trace.arrays), by_row(arrays)])
         config = {**self.config, "num_draws": engine.plan.num_draws}
         assert self._recipe is not None
         return Run.in_memory(engine, self._recipe, joined, config)
@@ -170,8 +170,8 @@ class Run:
         directory = RunDirectory(path)
         directory.create(self.config)
         try:
-            arrays = dict(self.trace.arrays)
-            directory.commit(arrays, self._engine.saved(), self._num_rows_run, self.seconds)
+            rows, chains = by_row(self.trace.arrays), self._engine.saved()
+            directory.commit(rows, chains, self._num_rows_run, self.seconds)
         finally:
             directory.release()
         return directory.path

@@ -1,8 +1,8 @@
 """Rows on their way to disk: collected in memory that is used again, and written as one file per commit.
 
-In a file the first axis of every array counts rows, as chains make them. A figure that is the same in every
-row is kept once: a frozen step size and a count of defects that is zero would fill half of the file, and
-what a commit costs is proportional to the bytes it writes and digests.
+The first axis of every array counts rows, as chains make them, in memory and in files. A figure that is the
+same in every row is kept once: a frozen step size and a count of defects that is zero would fill half of the
+file, and what a commit costs is proportional to the bytes it writes and digests.
 """
 
 import io
@@ -33,12 +33,11 @@ class Waiting:
         self._arrays: dict[str, np.ndarray] = {}
 
     def add(self, rows: Mapping[str, np.ndarray]) -> None:
-        """Copy rows, (chain, row, …), behind those that wait."""
+        """Copy rows, (row, chain, …), behind those that wait."""
         first = self.num_rows
-        self.num_rows += rows["log_density"].shape[1]
+        self.num_rows += len(rows["log_density"])
         for name, array in rows.items():
-            by_row = np.moveaxis(array, 1, 0)
-            self._with_room(name, by_row)[first : first + len(by_row)] = by_row
+            self._with_room(name, array)[first : first + len(array)] = array
 
     @property
     def is_full(self) -> bool:
@@ -47,8 +46,8 @@ class Waiting:
 
     @property
     def rows(self) -> dict[str, np.ndarray]:
-        """What waits, (chain, row, …)."""
-        return {name: np.moveaxis(array[: self.num_rows], 0, 1) for name, array in self._arrays.items()}
+        """What waits, (row, chain, …)."""
+        return {name: array[: self.num_rows] for name, array in self._arrays.items()}
 
     def clear(self) -> None:
         """Forget the rows and keep the memory."""
@@ -71,9 +70,9 @@ def write_rows(
     num_rows: int,
     scratch: io.BytesIO | None = None,
 ) -> dict[str, Any]:
-    """Write arrays with axes (chain, row, …); return the record of the file."""
-    by_row = {name: _once_if_constant(np.moveaxis(array, 1, 0)) for name, array in rows.items()}
-    return {**write_arrays(path, by_row, scratch), "first_row": first_row, "num_rows": num_rows}
+    """Write arrays with axes (row, chain, …); return the record of the file."""
+    shortened = {name: _once_if_constant(array) for name, array in rows.items()}
+    return {**write_arrays(path, shortened, scratch), "first_row": first_row, "num_rows": num_rows}
 
 
 def read_rows(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -95,5 +94,4 @@ def _every_row(path: Path, array: np.ndarray, num_rows: int) -> np.ndarray:
     if array.ndim < 2 or len(array) not in (0, 1, num_rows):
         raise DamagedRunError(f"{path.name} holds an array of shape {array.shape} for {num_rows} rows.")
     is_kept_once = len(array) == 1
-    every = np.broadcast_to(array, (num_rows, *array.shape[1:])) if is_kept_once else array
-    return np.moveaxis(every, 0, 1)
+    return np.broadcast_to(array, (num_rows, *array.shape[1:])) if is_kept_once else array

@@ -77,7 +77,7 @@ jax-locked: $(STAMP) ## Keep the locked JAX in the environment
 jax-newest: $(STAMP) ## Put the newest JAX into the environment
 	@$(PIP) install --upgrade jax jaxlib
 
-$(STAMP): requirements.lock pyproject.toml
+$(STAMP): requirements.lock pyproject.toml reproduction/pyproject.toml
 	@"$(PYTHON)" -c '$(NEW_ENOUGH)' >/dev/null 2>&1 || { \
 	  echo "steppe needs Python 3.11 or newer with the venv module, and found none; install one or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
 	  exit 1; }
@@ -86,7 +86,7 @@ $(STAMP): requirements.lock pyproject.toml
 	  echo "Could not create $(VENV) with $(PYTHON); on Debian and Ubuntu, install the package python3-venv first." >&2; \
 	  exit 1; }
 	@$(PIP) install --only-binary :all: --require-hashes -r requirements.lock
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@$(PIP) install --no-deps --no-build-isolation --editable . --editable reproduction
 	@touch $@
 
 EXTRAS := all
@@ -97,7 +97,8 @@ lock: ## Resolve the dependencies again and rewrite requirements.lock
 	"$(PYTHON)" -m venv "$$scratch/venv"; \
 	"$$scratch/venv/bin/python" -m pip --disable-pip-version-check -qq install uv; \
 	if [ -f requirements.lock ]; then cp requirements.lock "$$scratch/lock.txt"; fi; \
-	"$$scratch/venv/bin/uv" pip compile pyproject.toml --quiet $(EXTRAS:%=--extra %) --group dev --group docs --group build \
+	"$$scratch/venv/bin/uv" pip compile pyproject.toml reproduction/pyproject.toml --quiet --no-emit-package steppe \
+	  $(EXTRAS:%=--extra %) --group dev --group docs --group build \
 	  --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links $(LOCK_FLAGS) \
 	  --output-file "$$scratch/lock.txt" >/dev/null; \

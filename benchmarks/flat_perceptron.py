@@ -17,8 +17,8 @@ import numpy as np
 from spread import mean_and_error
 
 from steppe import targets
-from steppe.experiments.flatness import perceptron
 from steppe.report import style
+from steppe_edlp.flatness import perceptron
 
 NUM_INPUTS, LOAD, NUM_TEST = 1001, 0.6, 4000
 BUDGET = 30_000

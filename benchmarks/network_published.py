@@ -15,8 +15,8 @@ import time
 import numpy as np
 
 from steppe import datasets, targets
-from steppe.experiments.bnn.chains import logged
-from steppe.experiments.bnn.published import CENTERS, PAPER, recipes
+from steppe_edlp.bnn.chains import logged
+from steppe_edlp.bnn.published import CENTERS, PAPER, recipes
 
 
 def main():

@@ -16,7 +16,7 @@ import numpy as np
 
 import steppe
 from steppe import datasets, targets
-from steppe.experiments.bnn.tables import baselines, rmse
+from steppe_edlp.bnn.tables import baselines, rmse
 
 LIMITS = {"compas": 0.461, "adult": 0.335, "blog": 0.175, "news": 0.066}
 PAPER_BEST = {"compas": 0.4752, "adult": 0.3861, "blog": 0.3211, "news": 0.0915}

@@ -10,7 +10,7 @@ import time
 import jax
 
 from steppe import datasets
-from steppe.experiments import networks
+from steppe_edlp import networks
 
 WANTED = 0.988
 

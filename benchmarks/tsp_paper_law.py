@@ -16,8 +16,8 @@ import numpy as np
 
 import steppe
 from steppe import targets
-from steppe.experiments.tsp.landscape import exact_costs
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
+from steppe_edlp.tsp.landscape import exact_costs
 
 NUM_CHAINS = 256
 SAMPLERS = {

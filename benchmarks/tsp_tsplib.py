@@ -16,7 +16,7 @@ import time
 import numpy as np
 
 from steppe import datasets
-from steppe.experiments.tsp.instance import TOLERANCE, Size, solve
+from steppe_edlp.tsp.instance import TOLERANCE, Size, solve
 
 SIZE = Size(num_chains=16, num_steps=4000, num_draws=1000, num_seeds=1)
 INSTANCES = ("burma14", "ulysses22", "berlin52", "eil76", "kroA100")

@@ -209,6 +209,8 @@ def docstring(name: str) -> str:
 
 def command_line() -> str:
     cli = import_module("steppe.cli.main")  # the package has a function of that name
+    for verb in cli.extensions:
+        cli.load_command(cli.app, cli.extensions, verb)
     text = cli.app.generate_docs(output_format="markdown", heading_level=1, usage_name="steppe")
     # Run as `python -m …`, the name of the module gets into the usage of every verb.
     text = re.sub(r"^(steppe \w+) -m \w+", r"\1", text, flags=re.MULTILINE)

@@ -3,8 +3,7 @@
 What is counted:
 
 - *Code lines* hold at least one token that is not a comment and not part of a docstring.
-- The *reproduction* is `reproduction/src` and what of it is still inside the library; the *library* is the
-  rest.
+- The *reproduction* is `reproduction/src`, the *library* `src/steppe`.
 - *Import depth* is the number of modules on the longest chain of imports of the library. Every import
   statement is an arrow, those inside functions too; only those for type checkers are left out, for they
   never run. Modules that import one another in a circle count as a chain through all of them.
@@ -35,7 +34,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "src" / "steppe"
 REPRODUCTION = ROOT / "reproduction" / "src"
-STILL_INSIDE = ("experiments", "report/figures", "theory/paper.py", "theory/confined.py")
 MAY_REPEAT = {"__init__.py", "run.py", "figures.py"}
 PROBES = {"isinstance", "getattr", "hasattr"}
 LOOPS = {"scan", "fori_loop", "while_loop"}
@@ -67,14 +65,11 @@ class Arrow(NamedTuple):
 
 
 def find_reproduction_files() -> list[Path]:
-    inside = [LIBRARY / name for name in STILL_INSIDE]
-    files = [path for path in inside if path.suffix == ".py" and path.exists()]
-    folders = [path for path in (*inside, REPRODUCTION) if path.is_dir()]
-    return sorted([*files, *(path for folder in folders for path in folder.rglob("*.py"))])
+    return sorted(REPRODUCTION.rglob("*.py"))
 
 
 def find_library_files() -> list[Path]:
-    return sorted(set(LIBRARY.rglob("*.py")) - set(find_reproduction_files()))
+    return sorted(LIBRARY.rglob("*.py"))
 
 
 @cache

@@ -13,7 +13,7 @@ MODULES = [
     "steppe.diagnostics.exact",
     "steppe.diagnostics.flatness",
     "steppe.theory",
-    "steppe.theory.paper",
+    "steppe_edlp.theory.paper",
     "steppe.training",
     "steppe.routes",
     "steppe.interop",

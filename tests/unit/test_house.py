@@ -10,7 +10,7 @@ import house
 CEILINGS = {
     "code lines of the library": 14_900,
     "modules of the library": 205,
-    "code lines of the reproduction": 5_800,
+    "code lines of the reproduction": 5_820,
     "import depth of the library": 34,
     "`Any` in the library": 510,
     "`Any` in kernel/": 59,

@@ -42,7 +42,6 @@ LAYERS = [
     "tune",
     "compare",
     "interop",
-    "experiments",
     "report",
     "cli",
     "__init__",
@@ -109,6 +108,10 @@ def test_modules_form_no_cycle():
         if arrow.is_eager and arrow.source != arrow.target:
             graph.setdefault(arrow.source, set()).add(arrow.target)
     assert list(TopologicalSorter(graph).static_order())  # raises CycleError
+
+
+def test_the_library_does_not_know_the_packages_that_extend_it():
+    assert [arrow for arrow in ARROWS if arrow.target.split(".")[0].startswith("steppe_")] == []
 
 
 def test_slow_or_optional_packages_are_imported_where_they_are_needed():

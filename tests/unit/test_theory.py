@@ -24,8 +24,6 @@ from steppe.diagnostics.exact import (
 from steppe.errors import DomainError, RecipeError
 from theory_targets import (
     BERNOULLI,
-    CONCAVE_BIT,
-    FLAT_BIT,
     HIDDEN_UNIT,
     PAPER_BOX,
     next_square,
@@ -79,16 +77,6 @@ def test_box_constants_are_the_extremes_over_states_and_corners(domain, box):
     assert found.diameter == pytest.approx(np.linalg.norm(pairs, axis=2).max(), rel=1e-5)
 
 
-def test_without_confinement_the_printed_constants_are_infinite_and_the_bounds_empty():
-    found = theory.constants(FLAT_BIT)
-    assert found.center_distance == math.inf
-    bound = theory.paper.proposition_5_4(FLAT_BIT, 0.2, 0.1, 0.1)
-    assert bound.value == math.inf
-    assert bound.holds_here
-    assert not bound.assumptions["centers are confined (5.3)"]
-    assert theory.paper.theorem_5_6(FLAT_BIT, 0.2, 0.1, 0.1).value == 0
-
-
 def test_confining_centers_changes_the_law_of_three_levels_and_not_that_of_bits():
     weights = theory.box_mass(steppe.Ordinal(1, 3), (-0.5, 2.5), 0.3)
     np.testing.assert_allclose(weights, [0.819, 0.994, 0.819], atol=5e-4)
@@ -106,25 +94,6 @@ def test_effective_step_of_the_published_settings():
     assert not found.is_exact
     assert not theory.effective_step_size(0.4, 0.08, 0.1).is_proper
     assert theory.effective_step_size(0.1, 4.0, 0.01).value == pytest.approx(0.1006, abs=5e-5)
-
-
-# Centers reach eight standard deviations; the midpoint rule is then exact to rounding of float32 values of U.
-GRID_TOLERANCE = 1e-5
-
-
-@pytest.mark.parametrize("settings", [(0.2, 0.1, 0.1), (0.4, 0.08, 0.1)], ids=["proper", "formal"])
-def test_position_law_of_edula_is_that_of_dula_at_the_effective_step(settings):
-    step_size, variance, center_step = settings
-    target, _ = quadratic_target(steppe.Ordinal(1, [0.0, 1.0, 2.5]), seed=1, scale=0.5)
-    spread = math.sqrt(variance / (1 - center_step / (4 * variance)))
-    chain = theory.confined_chain(
-        target, step_size, center_step, variance, (-8 * spread, 2.5 + 8 * spread), is_adjusted=False
-    )
-    marginal = stationary_law(chain.matrix).reshape(3, -1).sum(axis=1)
-    step = theory.effective_step_size(step_size, variance, center_step, target=target)
-    assert step.is_exact
-    np.testing.assert_allclose(marginal, theory.quadratic_law(target, step.inverse), atol=GRID_TOLERANCE)
-    assert np.abs(marginal - target_law(target)).max() > 0.01
 
 
 def test_quadratic_law_is_that_of_dula():
@@ -154,14 +123,6 @@ def test_edula_bias_bound_holds_for_random_quadratics(domain):
     for step_size in (0.1, 0.3, 1.0):
         found = theory.edula_bias_bound(target, step_size, 0.5, 0.2)
         assert 0 < found.exact <= found.value < 2
-
-
-@pytest.mark.parametrize("settings", [(0.1, 0.1, 0.1), (0.3, 0.3, 0.02)])
-def test_joint_edula_bias_bound_holds_and_contains_the_bias_of_the_center(settings):
-    step_size, variance, center_step = settings
-    found = theory.edula_bias_bound(CONCAVE_BIT, step_size, variance, center_step, is_joint=True)
-    assert theory.center_bias(variance, center_step, 1) < found.value
-    assert found.exact <= found.value
 
 
 @pytest.mark.parametrize("dimension", [1, 3, 50])
@@ -251,11 +212,6 @@ def test_bias_of_dula_and_gap_of_dmala_on_the_paper_target_are_the_known_ones():
         (lambda: theory.glu_gap_bound(BERNOULLI, 0.0), RecipeError, "positive"),
         (lambda: theory.constants(BERNOULLI, center_box=(1.0, 0.0)), RecipeError, "lower one first"),
         (lambda: theory.box_mass(steppe.Binary(40), PAPER_BOX, 0.1), DomainError, "lists all states"),
-        (
-            lambda: theory.confined_chain(BERNOULLI, 0.1, 0.1, 0.1, PAPER_BOX, is_adjusted=True),
-            DomainError,
-            "one site",
-        ),
         (lambda: proximal_matrix(quadratic_target(steppe.Binary(6))[0], 1.0), DomainError, "at most 4"),
     ],
 )

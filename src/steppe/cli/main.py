@@ -1,7 +1,8 @@
-"""`steppe`: run, resume, watch, merge, verify, diagnose, report, reproduce, modes, tune, compare, and lists.
+"""`steppe`: run, resume, watch, merge, verify, diagnose, report, modes, tune, compare, lists, and extensions.
 
-Exit codes: 0 done; 1 a diagnosis or verification found something; 2 the request is wrong; 3 storage failed,
-or another process of a distributed run stopped; 130 and 143 interrupted, with everything committed.
+Exit codes: 0 done; 1 a diagnosis or verification found something; 2 the request is wrong, or a package it
+needs is missing or cannot be imported; 3 storage failed, or another process of a distributed run stopped;
+130 and 143 interrupted, with everything committed.
 """
 
 import sys
@@ -15,16 +16,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from steppe.cli.compare import compare
+from steppe.cli.extensions import add_commands, find_extensions, load_command
 from steppe.cli.modes import modes
 from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show
 from steppe.cli.report import report
-from steppe.cli.reproduce import reproduce
 from steppe.cli.resolve import built_in_targets, is_own_code, make_adapt, make_recipe, make_target
 from steppe.cli.runfile import RunFile, checked, read_run_file
 from steppe.cli.tune import tune
 from steppe.cli.watch import watch
 from steppe.cli.where import Where, placed
-from steppe.errors import PeerError, RunError, SteppeError, StorageError
+from steppe.errors import MissingPackageError, PeerError, RunError, SteppeError, StorageError
 from steppe.report.summary import printable
 from steppe.run.parts import merge as merge_parts
 from steppe.run.parts import part_directories
@@ -44,7 +45,6 @@ app.command(report)
 app.command(watch)
 app.command(tune)
 app.command(compare)
-app.command(reproduce)
 
 
 @app.command
@@ -261,6 +261,11 @@ def completion(shell: Shell) -> None:
     shell
         Which shell.
     """
+    for verb in extensions:
+        try:
+            load_command(app, extensions, verb)
+        except MissingPackageError:
+            del app[verb]
     sys.stdout.write(app.generate_completion(shell=shell) + "\n")
 
 
@@ -273,10 +278,15 @@ def version() -> None:
     Console().print(installed_version("steppe"))
 
 
+extensions = add_commands(app, find_extensions())
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every failure is one sentence and a documented exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        app(arguments, exit_on_error=False, print_error=False)
+        load_command(app, extensions, words[0] if words else "")
+        app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         fail(str(error), BAD_REQUEST)
     except (StorageError, PeerError) as error:

@@ -1,10 +1,5 @@
-"""Theory made computable: constants of a target, true bounds, and the paper's statements as printed.
+"""Theory made computable: constants of a target, and bounds that are true of samplers on it."""
 
-`steppe.theory.paper` holds the latter; each says which of its assumptions the target meets and whether the
-statement is true of it.
-"""
-
-from steppe.theory import paper
 from steppe.theory.bounds import (
     Bound,
     Drift,
@@ -17,19 +12,16 @@ from steppe.theory.bounds import (
     glu_gap_bound,
     quadratic_law,
 )
-from steppe.theory.confined import ConfinedChain, confined_chain
 from steppe.theory.constants import Constants, Curvature, box_mass, constants, curvature
 
 __all__ = [
     "Bound",
-    "ConfinedChain",
     "Constants",
     "Curvature",
     "Drift",
     "EffectiveStep",
     "box_mass",
     "center_bias",
-    "confined_chain",
     "constants",
     "curvature",
     "drift_condition",
@@ -37,6 +29,5 @@ __all__ = [
     "edula_bias_bound",
     "effective_step_size",
     "glu_gap_bound",
-    "paper",
     "quadratic_law",
 ]

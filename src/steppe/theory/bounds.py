@@ -13,12 +13,11 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.diagnostics.exact import proximal_matrix, spectral_gap, stationary_law, target_law
+from steppe.diagnostics.exact import proximal_matrix, spectral_gap, target_law
 from steppe.diagnostics.flatness.tables import level_distances
 from steppe.domain import Domain
 from steppe.errors import RecipeError
 from steppe.target import Target
-from steppe.theory.confined import confined_chain, is_one_site
 from steppe.theory.constants import constants, largest_norm
 
 # Pairs of states are listed up to this many states.
@@ -157,8 +156,6 @@ def edula_bias_bound(
     if is_quadratic and not is_joint and figures.num_states <= MAX_PAIRED:
         law = quadratic_law(target, step.inverse)
         exact = float(np.abs(law - target_law(target)).sum())
-    if is_joint and is_one_site(target):
-        exact = _joint_bias(target, step_size, coupling_variance, center_step_size)
     return compared(
         math.log(bias + gaussian) if bias + gaussian > 0 else -math.inf,
         {"log-density is quadratic": is_quadratic, "center step is stable": True},
@@ -256,17 +253,6 @@ def _log_cyclic_sum(distances: np.ndarray, rate: float) -> float:
     levels = np.arange(size)
     weights = [(rate * distances[levels, (levels + move) % size]).max() for move in range(size)]
     return float(np.logaddexp.reduce(weights))
-
-
-def _joint_bias(target: Target, step_size: float, coupling_variance: float, center_step_size: float) -> float:
-    """`|joint law of edula − joint|_1` for one site, on an interval that centers do not leave."""
-    reach = 8 * math.sqrt(coupling_variance / (1 - center_step_size / (4 * coupling_variance)))
-    levels = np.asarray(target.domain.enumerate(), float)
-    box = (float(levels.min() - reach), float(levels.max() + reach))
-    chain = confined_chain(
-        target, step_size, center_step_size, coupling_variance, box, is_adjusted=False, num_nodes=200
-    )
-    return float(np.abs(stationary_law(chain.matrix) - chain.law).sum())
 
 
 def _gamma_mass(shape: float, x: float) -> float:

@@ -1,0 +1,1 @@
+"""Networks of binary weights on tables: do entropic samplers generalise better?"""

@@ -1,0 +1,152 @@
+"""`steppe reproduce`: carry out experiments of the paper, and say what came out."""
+
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from steppe.cli.output import AsJson, Whole, print_json
+from steppe.results import Results
+from steppe_edlp.driver import carry_out, check_directory, requested
+from steppe_edlp.figures import write_figures
+from steppe_edlp.request import Protocol, Request, Scale
+
+OUT = Path("out/reproduce")
+INTERRUPTED = 130
+COLORS = {"holds": "green", "does not hold": "red", "not distinguishable": "yellow"}
+PAGE_MODULE = "steppe.report.page"
+TABLE_WIDTH = 110
+
+
+def reproduce(
+    *names: str,
+    protocol: Protocol = "sound",
+    scale: Scale = "quick",
+    samplers: str | None = None,
+    seeds: Whole = None,
+    seed: Whole = None,
+    instance: str | None = None,
+    data: Path | None = None,
+    out: Path = OUT,
+    resume: Annotated[bool, Parameter(negative="")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Carry out experiments of the paper: numbers, figures, verdicts, and one page.
+
+    Example: `steppe reproduce bernoulli flatness --scale quick`
+
+    Parameters
+    ----------
+    names
+        Experiments, or `all`.
+    protocol
+        `published`: the authors' settings as run; `sound`: many seeds, equal budgets, intervals.
+    scale
+        `quick`: minutes; `full`: the scale of the paper.
+    samplers
+        Only these samplers, separated by commas.
+    seeds
+        Number of independent repetitions.
+    seed
+        The first of them.
+    instance
+        Which problem, where an experiment has several.
+    data
+        Directory of data sets; without it, data that ship with packages.
+    out
+        Directory to write to.
+    resume
+        Continue what was interrupted, or reuse what is finished.
+    as_json
+        Print the verdicts as JSON.
+    """
+    request = Request(
+        protocol=protocol,
+        scale=scale,
+        samplers=None if samplers is None else tuple(name.strip() for name in samplers.split(",")),
+        num_seeds=seeds,
+        data=data,
+        instance=instance,
+        seed=seed or 0,
+    )
+    experiments = requested(names or ("",), request)
+    check_directory(out, experiments, request, resume=resume)
+    try:
+        found = {}
+        for experiment in experiments:
+            found[experiment.name] = carry_out(experiment, request, out)
+            write_figures(found[experiment.name], out / experiment.name)
+            if not as_json:
+                _show(found[experiment.name], out / experiment.name)
+        _finish(found, out, as_json)
+    except KeyboardInterrupt:
+        _leave(out)
+
+
+def _finish(found: dict[str, Results], out: Path, as_json: bool) -> None:
+    page = _write_page(out)
+    if as_json:
+        print_json(_document(found, out, page))
+    elif page is not None:
+        _console().print(f"Page: {page}", soft_wrap=True, highlight=False)
+
+
+def _write_page(out: Path) -> Path | None:
+    if importlib.util.find_spec(PAGE_MODULE) is None:
+        return None
+    return importlib.import_module(PAGE_MODULE).write_page(out)
+
+
+def _show(results: Results, directory: Path) -> None:
+    table = Table(
+        "claim",
+        "verdict",
+        "what came out",
+        box=box.SIMPLE_HEAD,
+        title=f"{results.title} ({results.protocol}, {results.scale})",
+        title_justify="left",
+    )
+    for verdict in results.verdicts:
+        color = COLORS[verdict.outcome]
+        outcome = f"[{color}]{verdict.outcome}[/]"
+        table.add_row(escape(verdict.claim), outcome, escape(verdict.sentence))
+    console = _console()
+    console.print(table)
+    console.print(f"{len(results.figures)} figures and all numbers: {directory}\n", soft_wrap=True)
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = TABLE_WIDTH
+    return console
+
+
+def _document(found: dict[str, Results], out: Path, page: Path | None) -> dict[str, Any]:
+    return {
+        "page": None if page is None else str(page),
+        "experiments": {
+            name: {
+                "directory": str(out / name),
+                "verdicts": [verdict.model_dump() for verdict in results.verdicts],
+            }
+            for name, results in found.items()
+        },
+    }
+
+
+def _leave(out: Path) -> None:
+    """Say what is kept and go at once: a piece of work that is running may take minutes to end."""
+    sentence = f"Interrupted; every finished piece is kept in {out}, and `--resume` continues from there.\n"
+    sys.stderr.write(sentence)
+    sys.stderr.flush()
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)

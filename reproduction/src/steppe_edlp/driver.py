@@ -1,0 +1,211 @@
+"""Carry out an experiment in a directory, from the beginning or from where it was killed.
+
+DIR/NAME/request.json   what is asked, with versions; written first
+DIR/NAME/parts/KEY.json answers of finished pieces of work
+DIR/NAME/results.json   everything found; written last
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from steppe.errors import DamagedRunError, RunMismatchError, SteppeError, StorageError
+from steppe.results import FILE_NAME, Array, Provenance, Results, read_results
+from steppe.run.files import read_json, write_json
+from steppe.run.store import software
+from steppe_edlp.catalogue import EXPERIMENTS, Experiment
+from steppe_edlp.request import Findings, Request, named
+from steppe_edlp.work import Work
+
+REQUEST_FILE, PARTS = "request.json", "parts"
+# What else may stand beside the experiments.
+PAGE_FILE = "report.html"
+
+
+def requested(names: Sequence[str], request: Request) -> list[Experiment]:
+    """The experiments of those names (`"all"` for every one), after checking the samplers asked for."""
+    wanted = list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
+    found = [EXPERIMENTS[named(name, (*EXPERIMENTS, "all"), "experiment")] for name in wanted]
+    known = dict.fromkeys(sampler for experiment in found for sampler in experiment.samplers)
+    for sampler in request.samplers or ():
+        named(sampler, known, f"sampler in {' or '.join(experiment.name for experiment in found)}")
+    for experiment in found:
+        if experiment.samplers and not request.chosen(experiment.samplers):
+            named((request.samplers or ("",))[0], experiment.samplers, f"sampler in {experiment.name}")
+    return found
+
+
+def check_directory(
+    directory: Path, experiments: Sequence[Experiment], request: Request, *, resume: bool
+) -> None:
+    """Refuse a directory that holds something else, results of another schema, or other work than is asked.
+
+    Parameters
+    ----------
+    directory
+        Directory of all experiments; it need not exist.
+    experiments, request
+        What is to be done there.
+    resume
+        Whether to go on with what is there.
+    """
+    try:
+        inside = sorted(directory.iterdir()) if directory.exists() else []
+    except OSError as error:
+        raise StorageError(f"Could not read {directory}: {error.strerror or error}.") from error
+    for path in inside:
+        if not _is_ours(path):
+            raise StorageError(
+                f"{directory} holds {path.name!r}, which is not an experiment of `steppe reproduce`. Choose "
+                "another directory."
+            )
+        if (path / FILE_NAME).exists():
+            read_results(path)
+    for experiment in experiments:
+        own = directory / experiment.name
+        if _is_begun(own) and not resume:
+            raise StorageError(
+                f"{own} already holds this experiment. Pass `--resume` to continue or reuse it, or choose "
+                "another directory."
+            )
+        if _is_begun(own):
+            _check_same(own, _wanted(experiment, request))
+
+
+def carry_out(
+    experiment: Experiment, request: Request, directory: Path, *, progress: bool | None = None
+) -> Results:
+    """Run what is missing of an experiment and write its `results.json`; return what it holds.
+
+    Parameters
+    ----------
+    experiment, request
+        What to do.
+    directory
+        Directory of all experiments; this one gets a directory of its name in it.
+    progress
+        Show progress; by default when standard error is a terminal.
+    """
+    own = directory / experiment.name
+    versions, device = _software()
+    _claim(own, _wanted(experiment, request))
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    work = Work(own / PARTS, request.digest(experiment.name, versions), experiment.title, progress)
+    try:
+        findings = experiment.run(request, work)
+    except SteppeError:
+        _withdraw(own)
+        raise
+    results = _results(
+        experiment,
+        request,
+        findings,
+        Provenance(
+            command=request.command(experiment.name),
+            versions=versions,
+            device=device,
+            seeds=list(findings.seeds),
+            data=dict(findings.data),
+            started=started,
+            seconds=work.seconds,
+            model_evaluations=findings.model_evaluations,
+        ),
+    )
+    try:
+        results.save(own)
+    except OSError as error:
+        raise StorageError(f"Could not write {own / FILE_NAME}: {error.strerror or error}.") from error
+    return results
+
+
+def _results(experiment: Experiment, request: Request, findings: Findings, provenance: Provenance) -> Results:
+    return Results(
+        name=experiment.name,
+        title=experiment.title,
+        question=experiment.question,
+        protocol=request.protocol,
+        scale=request.scale,
+        verdicts=list(findings.verdicts),
+        tables=list(findings.tables),
+        figures=list(findings.figures),
+        arrays={key: Array.of(values) for key, values in findings.arrays.items()},
+        settings=dict(findings.settings),
+        notes=list(findings.notes),
+        provenance=provenance,
+    )
+
+
+def _software() -> tuple[dict[str, str], str]:
+    """Versions, and the device."""
+    versions = software()
+    return versions, versions.pop("device")
+
+
+def _wanted(experiment: Experiment, request: Request) -> dict[str, Any]:
+    versions, _ = _software()
+    return {"experiment": experiment.name, "request": request.fields(), "versions": versions}
+
+
+def _claim(directory: Path, wanted: dict[str, Any]) -> None:
+    """Write down what is asked, or check that a directory was begun for the same."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        if _is_begun(directory):
+            _check_same(directory, wanted)
+        else:
+            write_json(directory / REQUEST_FILE, wanted)
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"Could not write to {directory}: {error.strerror or error}. Choose a directory that can be "
+            "written."
+        ) from error
+
+
+def _withdraw(directory: Path) -> None:
+    """Leave nothing of an experiment that failed before any of its work was done."""
+    if not _is_begun(directory):
+        (directory / REQUEST_FILE).unlink(missing_ok=True)
+        for empty in (directory / PARTS, directory, directory.parent):
+            if _is_empty(empty):
+                empty.rmdir()
+
+
+def _check_same(directory: Path, wanted: dict[str, Any]) -> None:
+    try:
+        found = read_json(directory / REQUEST_FILE)
+    except DamagedRunError as error:
+        raise DamagedRunError(
+            f"{directory} cannot be continued: {error} Choose another directory."
+        ) from error
+    for part in ("experiment", "versions", "request"):
+        if found.get(part) != wanted[part]:
+            raise RunMismatchError(
+                f"{directory} was begun with {_difference(found.get(part), wanted[part])}. Choose another "
+                "directory, or ask for the same again."
+            )
+
+
+def _difference(found: Any, wanted: Any) -> str:
+    if not (isinstance(found, dict) and isinstance(wanted, dict)):
+        return f"{found!r}, not {wanted!r}"
+    key = next(key for key in {**found, **wanted} if found.get(key) != wanted.get(key))
+    return f"{key.replace('_', ' ')} {found.get(key)!r}, not {wanted.get(key)!r}"
+
+
+def _is_ours(path: Path) -> bool:
+    if path.name == PAGE_FILE or _is_empty(path):
+        return True
+    return path.name in EXPERIMENTS and (path / REQUEST_FILE).exists()
+
+
+def _is_begun(directory: Path) -> bool:
+    """Whether there is work to go on with; a request alone, of a run killed at once, is none."""
+    parts = directory / PARTS
+    return (directory / FILE_NAME).exists() or (parts.is_dir() and any(parts.glob("*.json")))
+
+
+def _is_empty(path: Path) -> bool:
+    return path.is_dir() and not any(path.iterdir())

@@ -1,0 +1,1 @@
+"""Images from a restricted Boltzmann machine: do entropic samplers give better ones?"""

@@ -1,0 +1,1 @@
+"""The travelling salesman: the paper's eight cities, and instances of TSPLIB."""

@@ -1,0 +1,149 @@
+"""Intervals and verdicts say what they mean."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from steppe import samplers
+from steppe.errors import RunError
+from steppe.intervals import mean_estimate, share_estimate, smallest
+from steppe.results import Estimate
+from steppe_edlp.flatness.perceptron import left_out_choice
+from steppe_edlp.judging import joint_note, judged, judged_equal, judged_together
+from steppe_edlp.wording import settings_of, spoken
+from steppe_edlp.work import decoded, encoded
+
+
+def test_interval_of_a_mean_is_students():
+    found = mean_estimate(np.array([1.0, 2.0, 3.0, 4.0]))
+    # t(0.975, 3) = 3.18245, standard error 0.6455
+    assert found.value == 2.5
+    assert found.high == pytest.approx(2.5 + 3.18245 * 0.645497, abs=1e-4)
+    assert found.low == pytest.approx(5 - found.high)
+
+
+def test_mean_of_one_number_has_no_interval():
+    assert mean_estimate(np.array([1.5])) == Estimate(value=1.5)
+
+
+def test_mean_of_diverged_chains_is_refused():
+    with pytest.raises(RunError, match="diverged"):
+        mean_estimate(np.array([1.0, np.inf]))
+
+
+def test_interval_of_a_share_is_wilsons():
+    found = share_estimate(8, 10)
+    assert (found.low, found.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "margin", "outcome"),
+    [
+        (0.1, 0.2, 0.0, "holds"),
+        (-0.1, 0.2, 0.0, "not distinguishable"),
+        (-0.2, -0.1, 0.0, "does not hold"),
+        (-0.1, 0.01, 0.02, "does not hold"),
+        (0.001, 0.01, 0.02, "does not hold"),
+        (0.001, 0.1, 0.02, "holds"),
+        (-0.1, 0.1, 0.02, "not distinguishable"),
+    ],
+)
+def test_verdict_follows_from_the_interval_and_the_margin(low, high, margin, outcome):
+    difference = Estimate(value=(low + high) / 2, low=low, high=high)
+    assert judged("c", difference, "s", margin).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("value", "outcome"), [(1.0, "holds"), (0.0, "does not hold"), (-1.0, "does not hold")]
+)
+def test_exact_difference_needs_no_interval(value, outcome):
+    assert judged("c", Estimate(value=value), "s").outcome == outcome
+
+
+def test_numbers_are_spoken_with_their_interval():
+    assert spoken(Estimate(value=-0.5, low=-1.0, high=0.25), 2, signed=True) == "−0.50 [−1.00, +0.25]"
+    assert spoken(Estimate(value=0.5), 1) == "0.5"
+
+
+def test_settings_are_named_by_the_symbols_of_the_paper():
+    assert settings_of(samplers.edula(0.2, 0.1, 0.1)) == "η = 0.1, α = 0.2, α_a = 0.1"
+    assert settings_of(samplers.robust_ensemble(3, 0.5, 0.4)).startswith("y = 3, ")
+
+
+def test_schedule_of_an_instance_is_chosen_by_the_other_instances():
+    # The first schedule is best on the first instance only, the second on all others.
+    errors = np.array([[0.0, 1.0, 1.0], [0.9, 0.5, 0.5]])
+    np.testing.assert_array_equal(left_out_choice(errors), [1, 0, 0])
+    np.testing.assert_array_equal(left_out_choice(errors[:, :1]), [0])
+
+
+def test_answers_survive_their_file_exactly():
+    content = {"a": np.arange(6.0).reshape(2, 3) / 7, "b": [1, {"c": np.float64(0.1)}], "d": "e", "f": None}
+    again = decoded(encoded(content))
+    np.testing.assert_array_equal(again["a"], content["a"])
+    assert again["b"] == [1, {"c": 0.1}]
+    assert (again["d"], again["f"]) == ("e", None)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome"),
+    [
+        (-0.1, 0.1, "holds"),
+        (-0.1, 0.0, "holds"),
+        (-0.3, 0.1, "not distinguishable"),
+        (0.1, 0.3, "not distinguishable"),
+        (0.21, 0.3, "does not hold"),
+        (-0.3, -0.21, "does not hold"),
+    ],
+)
+def test_equality_needs_the_whole_interval_within_the_margin(low, high, outcome):
+    difference = Estimate(value=(low + high) / 2, low=low, high=high)
+    assert judged_equal("c", difference, "s", 0.2).outcome == outcome
+
+
+def test_claims_judged_together_are_all_right_in_95_of_100_experiments():
+    # 10 claims without any truth in them, over 20 seeds, in 1500 experiments. Each of independent intervals
+    # misses with 0.005, so a share of 1 − 0.995¹⁰ = 0.0489 of the experiments has a wrong verdict; five
+    # standard errors are 0.028. Intervals of 95 % each would have one in 0.40 of them.
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for values in rng.standard_normal((1500, 10, 20)):
+        found = judged_together([partial(null_claim, row) for row in values])
+        wrong += any(verdict.outcome != "not distinguishable" for verdict in found)
+    assert wrong / 1500 == pytest.approx(0.0489, abs=0.028)
+
+
+def null_claim(values, level):
+    return judged("c", mean_estimate(values, level), "s")
+
+
+def test_a_single_claim_keeps_the_level_of_95_percent():
+    seen = []
+    judged_together([lambda level: seen.append(level) or null_claim(np.arange(3.0), level)])
+    assert seen == [pytest.approx(0.95)]
+
+
+def test_a_single_run_decides_nothing():
+    found = judged_together([partial(null_claim, np.array([7.0]))])[0]
+    assert found.outcome == "not distinguishable"
+    assert "no interval" in found.sentence
+
+
+def test_the_note_counts_the_claims_that_have_an_interval():
+    values = np.arange(5.0)
+    found = judged_together([partial(null_claim, values)] * 4)
+    assert "98.75 %" in joint_note([*found, judged("exact", Estimate(value=1.0), "s")])[0]
+    assert joint_note(found[:1]) == []
+
+
+def test_the_smallest_of_several_means_is_covered_although_it_was_picked():
+    # Six equal means over 5 seeds, 2000 times: at least 0.95 of the intervals cover, five standard errors are
+    # 0.024. The interval of the picked group alone covers 0.84 of the time.
+    rng = np.random.default_rng(0)
+    found = [smallest(list(groups)) for groups in rng.standard_normal((2000, 6, 5))]
+    assert np.mean([one.low <= 0 <= one.high for one in found]) > 0.95 - 0.024
+    alone = [
+        mean_estimate(groups[groups.mean(axis=1).argmin()]) for groups in rng.standard_normal((2000, 6, 5))
+    ]
+    assert np.mean([one.low <= 0 <= one.high for one in alone]) < 0.95 - 0.024

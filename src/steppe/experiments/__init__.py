@@ -1,1 +1,0 @@
-"""The published experiments: protocols, and what is needed to judge their results."""

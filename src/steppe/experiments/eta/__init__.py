@@ -1,5 +1,0 @@
-"""What the coupling variance η does: to the center, to acceptance, and to a network's predictions."""
-
-from steppe.experiments.eta.protocol import run
-
-__all__ = ["run"]

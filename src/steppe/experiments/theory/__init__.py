@@ -1,5 +1,0 @@
-"""The paper's bounds as printed, and true ones in their place, against exact numbers on small targets."""
-
-from steppe.experiments.theory.protocol import run
-
-__all__ = ["run"]

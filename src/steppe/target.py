@@ -142,6 +142,17 @@ class Target:
                 table = jnp.where(is_valid, table, -jnp.inf)
         return jnp.where(self.domain.level_mask, table, -jnp.inf)
 
+    def move_differences(self, kind: str, position: Array) -> Array:
+        """Exact `U(after) − U(position)` of all `"swap"`, `"two_opt"` or `"insert"` moves of a permutation.
+
+        A subclass on a `Permutation` domain may offer this table over (first, last) place; entries that are
+        no move may hold anything. Ask `has_move_differences` first.
+        """
+        raise TargetError(
+            f"`{type(self).__name__}` makes no tables of {kind!r} moves. Define `move_differences(kind, "
+            "position)` in a subclass of `Target`, or evaluate `log_density` after every move."
+        )
+
     def is_valid(self, position: Array) -> Array:
         """Whether the position satisfies the constraint; always true without one."""
         is_valid = self._functions.is_valid
@@ -169,6 +180,11 @@ class Target:
     def has_constraint(self) -> bool:
         """Whether some positions of the domain are not valid."""
         return self._functions.is_valid is not None
+
+    @property
+    def has_move_differences(self) -> bool:
+        """Whether the target, on permutations, makes its own tables of exact differences of moves."""
+        return type(self).move_differences is not Target.move_differences
 
     @property
     def incremental(self) -> Incremental | None:

@@ -40,7 +40,7 @@ def after(target: Target, position: Array, change: Array) -> Array:
 
 def makes_tables(target: Target) -> bool:
     """Whether the target makes tables of differences itself."""
-    return target.has_differences if target.domain.is_site_product else hasattr(target, "move_differences")
+    return target.has_differences if target.domain.is_site_product else target.has_move_differences
 
 
 def evaluations_per_table(target: Target) -> int:

@@ -17,6 +17,6 @@ def evaluations_per_site_table(target: Target) -> int:
 
 def evaluations_per_order_table(target: Target, kind: str) -> int:
     """Evaluations of one table of all moves of an order of one kind."""
-    if hasattr(target, "move_differences"):
+    if target.has_move_differences:
         return 1
     return 1 + int(is_move(kind, target.domain.num_sites).sum())

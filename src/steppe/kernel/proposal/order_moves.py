@@ -10,7 +10,7 @@ Every move concerns the stretch of places from `first` to `last`:
 The move that leads back has the same places and the opposite shift.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -60,9 +60,9 @@ def differences(target: Target, kind: str, position: Array) -> Array:
     Targets that offer `move_differences(kind, position)` make the table themselves; for others the
     log-density of every neighbour is evaluated.
     """
-    own: Any = getattr(target, "move_differences", None)
-    if own is not None:
-        return jnp.where(is_move(kind, position.shape[0]), own(kind, position), -jnp.inf)
+    if target.has_move_differences:
+        own = target.move_differences(kind, position)
+        return jnp.where(is_move(kind, position.shape[0]), own, -jnp.inf)
     rows, columns = np.nonzero(is_move(kind, position.shape[0]))
     ends = jax.vmap(lambda i, j: moved((kind,), position, as_move(kind, i, j)))(rows, columns)
     gains = jax.vmap(target.log_density)(ends) - target.log_density(position)

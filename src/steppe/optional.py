@@ -5,7 +5,7 @@ from types import ModuleType
 
 from steppe.errors import MissingPackageError
 
-EXTRAS = ("blackjax", "cli", "data", "graphs", "networks", "numpyro", "plots", "pymc", "report", "torch")
+EXTRAS = ("blackjax", "data", "graphs", "networks", "numpyro", "plots", "pymc", "report", "torch")
 
 
 def needed(package: str, extra: str, purpose: str) -> ModuleType:

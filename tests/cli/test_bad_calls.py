@@ -2,8 +2,6 @@
 
 import itertools
 import shutil
-import subprocess
-import sys
 
 import pytest
 
@@ -77,14 +75,3 @@ def test_markup_and_terminal_commands_in_a_name_are_shown_as_text(verb, capsys, 
     said = capsys.readouterr()
     assert "\x1b" not in said.err + said.out
     assert "[red]" in said.err
-
-
-@pytest.mark.parametrize("package", ["cyclopts", "pydantic"])
-def test_missing_package_of_the_command_line_is_named_in_one_sentence(package):
-    program = f"import sys; sys.modules[{package!r}] = None; from steppe.cli import main; main(['version'])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (BAD_REQUEST, "")
-    assert done.stderr == (
-        f"error: The command line needs `{package}`, which is not installed; "
-        '`pip install "steppe[cli]"` adds it.\n'
-    )

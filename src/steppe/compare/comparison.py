@@ -14,7 +14,6 @@ from steppe.compare.measure import Measurement, measure, spend
 from steppe.diagnostics.states import is_exact_wanted
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
-from steppe.optional import needed
 from steppe.run.progress import count_bar
 from steppe.target import Target
 from steppe.tune.grids import STEP_SIZES, with_value
@@ -133,7 +132,6 @@ def compare(
     Effective draws are those of the worse of the log-density and the distance from the best state met.
     One-site changes are measured on 16 draws per seed, beyond the budget.
     """
-    needed("pydantic", "cli", "`compare`")  # for the results, which would be lost at the end
     started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.perf_counter()
     entries = _labelled(recipes)
     rule, root = choice("compare", "tuned_by", tuned_by, Rule), random_key("compare", key)

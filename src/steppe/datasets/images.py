@@ -10,7 +10,6 @@ from steppe.datasets.card import Dataset, Split, sized
 from steppe.datasets.download import File
 from steppe.datasets.files import Found, Lookup, contents
 from steppe.errors import DataError
-from steppe.optional import needed
 
 SHAPE = (28, 28)
 MNIST_URL = "https://ossci-datasets.s3.amazonaws.com/mnist"
@@ -162,8 +161,9 @@ def _idx(found: Found, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _matlab(what: str, found: Found) -> dict[str, Any]:
-    matlab: Any = needed("scipy.io", "data", f"Reading {what!r}")
+    from scipy.io import loadmat
+
     try:
-        return matlab.loadmat(io.BytesIO(contents(what, found)))
+        return loadmat(io.BytesIO(contents(what, found)))
     except (ValueError, TypeError, NotImplementedError, zlib.error) as error:
         raise DataError(f"{what!r}: {found.path} is not a MATLAB file: {error}.") from error

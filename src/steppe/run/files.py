@@ -1,7 +1,6 @@
 """Files that are either whole or not there: write aside, flush, rename, flush the directory."""
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import json
@@ -12,27 +11,33 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from steppe.errors import DamagedRunError, StorageError
 
 TEMPORARY = ".partial"
 
 
-def take_lock(directory: Path) -> IO[str]:
-    """Become the one writer of a directory, until the file returned is closed or the process ends."""
-    handle = None
+def take_lock(directory: Path) -> contextlib.ExitStack:
+    """Become the one writer of a directory, until what is returned is closed or the process ends.
+
+    The system drops the lock when the process ends, however it ends. A lock that merely exists as a file
+    would outlive a kill, so a file system without real ones is refused. Any thread may close it.
+    """
+    lock = FileLock(directory / "lock", blocking=False, thread_local=False, fallback_to_soft=False)
+    held = contextlib.ExitStack()
     try:
-        handle = (directory / "lock").open("a+")
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        held.enter_context(lock)
+    except Timeout:
+        raise StorageError(
+            f"{directory} is being written by another process. Wait for it, or stop it."
+        ) from None
     except OSError as error:
-        if handle is not None:
-            handle.close()
-        if isinstance(error, BlockingIOError):
-            raise StorageError(
-                f"{directory} is being written by another process. Wait for it, or stop it."
-            ) from None
-        raise StorageError(f"Could not lock {directory}: {error.strerror or error}.") from error
-    return handle
+        raise StorageError(
+            f"Could not lock {directory}: {error.strerror or error}. Choose a directory that can be written, "
+            "on a file system with locks."
+        ) from error
+    return held
 
 
 def write_bytes(path: Path, content: bytes | memoryview) -> dict[str, Any]:

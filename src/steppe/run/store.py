@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import jax
 import numpy as np
@@ -45,7 +45,7 @@ class RunDirectory:
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._lock: IO[str] | None = None
+        self._lock: contextlib.ExitStack | None = None
         self._manifest: dict[str, Any] | None = None
         self._is_manifest_known = False
         self.quarantined: list[str] = []

@@ -65,6 +65,7 @@ def filled(text: str) -> Results:
         question=text,
         protocol="sound",
         scale="quick",
+        facts={text: text},
         verdicts=[Verdict(claim=text, outcome="holds", sentence=text, estimate=estimate)],
         tables=[
             Table(

@@ -1,5 +1,6 @@
 """Intervals of figures that were measured over seeds, at one level unless several must hold together."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +9,8 @@ from steppe.errors import RunError
 from steppe.results import Estimate
 
 LEVEL = 0.95
+# Half-width of an interval of 95 % in standard errors of a mean of many draws.
+NORMAL_95 = 1.96
 
 
 def joint_level(number: int, level: float = LEVEL) -> float:
@@ -36,6 +39,23 @@ def student_factor(num_values: int, level: float = LEVEL) -> float:
     from scipy import stats
 
     return float(stats.t.ppf((1 + level) / 2, num_values - 1))
+
+
+def normal_estimate(value: float, error: float) -> Estimate | None:
+    """A number with its 95 % interval from its standard error; without one where that is unknown or zero.
+
+    Parameters
+    ----------
+    value
+        What was measured; nothing can be said where it is not finite.
+    error
+        Its standard error; zero if it is exact.
+    """
+    if not math.isfinite(value):
+        return None
+    if not math.isfinite(error) or error == 0:
+        return Estimate(value=value)
+    return Estimate(value=value, low=value - NORMAL_95 * error, high=value + NORMAL_95 * error)
 
 
 def mean_estimate(values: np.ndarray, level: float = LEVEL) -> Estimate:

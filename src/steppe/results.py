@@ -1,8 +1,8 @@
-"""What an experiment, a comparison or a run hands to the report: verdicts, tables, numbers for figures.
+"""Results: what an experiment, a comparison, tuning, modes or a run hand to the report.
 
-A `Results` is one `results.json`. It holds numbers and sentences, never layout: `steppe.report` draws the
-figures it names and lays out the page. Its schema is versioned, and a file of a newer schema is refused with
-a sentence. Needs pydantic, so `import steppe` does not load it.
+A `Results` is one `results.json`. It holds numbers and sentences, never layout: `steppe.report.terminal` and
+`steppe.report.page` lay out any of them. Its schema is versioned, and a file of a newer schema is refused
+with a sentence. Needs pydantic, so `import steppe` does not load it.
 """
 
 import base64
@@ -58,13 +58,19 @@ class Column(_Part):
 
 
 class Table(_Part):
-    """Rows of cells under columns; the rows numbered in `reference_rows` are what others are read against."""
+    """Rows of cells under columns.
+
+    The rows numbered in `reference_rows` are what others are read against, those in `marked_rows` what a
+    reader should look at first. A table of details (`is_detail`) may be left out of a short account.
+    """
 
     key: Key
     title: str
     columns: list[Column]
     rows: list[dict[str, Cell]]
     reference_rows: list[int] = []
+    marked_rows: list[int] = []
+    is_detail: bool = False
     notes: list[str] = []
 
 
@@ -121,7 +127,10 @@ class Provenance(_Part):
 
 
 class Results(_Part):
-    """Everything a page shows about one experiment."""
+    """Everything there is to show about one experiment, comparison, run or search.
+
+    `facts` are what a reader wants to know first, a line each by what it is about.
+    """
 
     schema_version: Literal[1] = SCHEMA_VERSION
     name: Key
@@ -129,6 +138,7 @@ class Results(_Part):
     question: str
     protocol: Literal["published", "sound"] | None = None
     scale: Literal["quick", "full"] | None = None
+    facts: dict[str, str] = {}
     verdicts: list[Verdict] = []
     tables: list[Table] = []
     figures: list[Figure] = []

@@ -8,7 +8,7 @@ import pytest
 
 import steppe
 from exact_targets import polynomial_target
-from steppe.compare.measure import spend
+from steppe.compare.measurement import spend
 from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
 from steppe.results import read_results
 

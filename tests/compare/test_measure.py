@@ -9,10 +9,10 @@ import scipy.stats
 
 import steppe
 from exact_targets import polynomial_target
-from steppe.compare.measure import NUM_MEASURED, Spending, measure
-from steppe.compare.tables import Request, results_of
+from steppe.compare.measurement import NUM_MEASURED, Spending, measure
 from steppe.diagnostics.efficiency import efficiency
 from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
+from steppe.report.present_comparison import Request, present_comparison
 
 TARGET = polynomial_target(steppe.Binary(4), 1.0)
 KEY = jax.random.key(8)
@@ -60,7 +60,7 @@ def test_roughness_is_the_mean_absolute_change_over_draws_spread_evenly(measured
 
 def tables_of(measured):
     request = Request("test", TARGET, SEEDS, 140, "none", 0, "", 0.0)
-    results = results_of(request, {"one": measured}, {})
+    results = present_comparison(request, {"one": measured}, {})
     return {name: results.table(name).rows[-1] for name in ("efficiency", "spending", "law")}
 
 

@@ -9,6 +9,7 @@ from typing import get_type_hints
 import pytest
 
 from docs.pages import DOCS, PAGES, ROOT, commands, name_of, python_blocks
+from steppe.samplers.registry import REGISTRY
 
 LARGEST_FIGURE = 100_000
 
@@ -88,7 +89,7 @@ def test_generated_pages_are_current():
 
 
 def test_every_recipe_has_a_page_with_a_figure():
-    for name in generator().recipes():
+    for name in REGISTRY:
         page = (DOCS / "recipes" / f"{name}.md").read_text(encoding="utf-8")
         assert f"../figures/{name}.svg" in page
         for title in ("Idea", "Equation", "Law", "Parameters", "Cost", "Limits", "Reference"):
@@ -99,8 +100,8 @@ def test_every_number_of_a_recipe_says_what_raising_it_does():
     made = generator()
     silent = [
         f"{name}({parameter})"
-        for name, make in made.recipes().items()
-        for parameter, kind in get_type_hints(make).items()
+        for name, entry in REGISTRY.items()
+        for parameter, kind in get_type_hints(entry.make).items()
         if parameter != "return" and kind in (int, float, float | None)
         if "Raising" not in made.parameters(name)[parameter]
     ]
@@ -109,7 +110,7 @@ def test_every_number_of_a_recipe_says_what_raising_it_does():
 
 def test_no_parameter_of_an_exact_recipe_is_said_to_bring_bias():
     made = generator()
-    exact = [name for name, make in made.recipes().items() if make().is_exact]
+    exact = [name for name, entry in REGISTRY.items() if entry.make().is_exact]
     assert len(exact) > 12
     assert not [name for name in exact for text in made.parameters(name).values() if "bias" in text]
 

@@ -12,8 +12,8 @@ import pytest
 from hostile import HOSTILE, write_filled
 from page_examples import bernoulli, digits, write_examples
 from steppe.errors import RunError, StorageError
+from steppe.report.cells import decimals, full, plain, significant
 from steppe.report.page import write_page
-from steppe.report.page.numbers import decimals, full, plain, significant
 from steppe.report.page.view import tally
 from steppe.results import Estimate, Verdict
 

@@ -9,7 +9,7 @@ import pytest
 import steppe
 from steppe.errors import DamagedRunError, RunError
 from steppe.report.page import write_page
-from steppe.report.run_results import results_of_run
+from steppe.report.page.gather import gather
 from steppe.results import Estimate
 from steppe.run.files import write_json
 from steppe.run.store import RunDirectory
@@ -29,7 +29,8 @@ def run_path(tmp_path_factory):
 
 
 def test_the_numbers_are_those_of_the_summary(run_path):
-    results, figures, problems = results_of_run(run_path)
+    (section,), problems = gather(run_path)
+    results, figures = section
     summary = steppe.open(run_path).summary().to_dict()
     row = results.table("quantities").rows[0]
     figures_of_u = summary["quantities"]["log_density"]
@@ -60,7 +61,7 @@ def test_a_page_beside_a_run_leaves_the_run_whole(run_path, tmp_path):
 @pytest.mark.parametrize("keep", ["stats", "none"])
 def test_runs_that_kept_less_still_have_a_page(tmp_path, keep):
     sampled(tmp_path / "run", keep=keep)
-    results = results_of_run(tmp_path / "run").results
+    results = gather(tmp_path / "run").sections[0].results
     assert bool(results.tables) == (keep == "stats")
     assert "report" in write_page(tmp_path / "run").name
 
@@ -68,7 +69,7 @@ def test_runs_that_kept_less_still_have_a_page(tmp_path, keep):
 def test_parts_of_a_run_are_one_page(tmp_path):
     for index in range(2):
         sampled(tmp_path / "run", num_chains=8, shard=(index, 2))
-    results = results_of_run(tmp_path / "run").results
+    results = gather(tmp_path / "run").sections[0].results
     assert len(results.table("chains").rows) == 8
 
 
@@ -77,16 +78,16 @@ def test_damage_is_named_and_the_commit_before_it_is_shown(run_path, tmp_path):
     sampled(copy, num_draws=300, resume=True)
     newest = max(copy.glob("manifest-*.json"))
     newest.write_bytes(newest.read_bytes()[:-20])
-    results, _, problems = results_of_run(copy)
+    (section,), problems = gather(copy)
     assert any(newest.name in problem for problem in problems)
-    assert results.table("quantities").rows
+    assert section.results.table("quantities").rows
 
 
 def test_a_run_that_is_not_complete_says_so(run_path, tmp_path):
     copy = shutil.copytree(run_path, tmp_path / "copy")
     config = RunDirectory(copy).config()
     write_json(copy / "run.json", {**config, "num_draws": 1000})
-    verdicts = {verdict.claim: verdict for verdict in results_of_run(copy).results.verdicts}
+    verdicts = {verdict.claim: verdict for verdict in gather(copy).sections[0].results.verdicts}
     assert verdicts["The run is complete."].sentence == "200 of 1000 draws per chain are committed."
 
 

@@ -17,6 +17,7 @@ PACKAGE = Path(steppe.__file__).parent
 LAYERS = [
     "errors",
     "optional",
+    "presented",
     "pytree",
     "compiling",
     "numerics",
@@ -50,10 +51,11 @@ LAYERS = [
 
 # Objects a user holds offer later stages as methods (`run.summary()`); they import them when called.
 MAY_REACH_UP_WHEN_CALLED = {
+    "steppe.presented",
     "steppe.run.result",
     "steppe.kernel.compose",
     "steppe.modes.result",
-    "steppe.tune.report",
+    "steppe.tune.tuned",
     "steppe.compare.comparison",
 }
 

@@ -80,7 +80,7 @@ def test_chains_with_something_to_say_are_shown_first():
     levels[25] = levels[25, 0]
     text = str(run_of(trace_of(levels)).summary())
     assert any(line.split()[:1] == ["25"] and "constant" in line for line in text.splitlines())
-    assert "22 more" in text
+    assert "29 more" in text
 
 
 def test_sites_are_never_given_an_rhat():

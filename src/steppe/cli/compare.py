@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jax
 
-from steppe.cli.output import AsJson, print_json, wide_console
+from steppe.cli.output import AsJson, print_json, show
 from steppe.cli.resolve import make_recipe, target_of
 from steppe.compare import compare as compared
 from steppe.compare.comparison import DEFAULT_BUDGET, DEFAULT_SEEDS, Rule
@@ -63,4 +63,4 @@ def compare(
     if as_json:
         print_json(found.results.model_dump(mode="json"))
     else:
-        wide_console().print(found.summary())
+        show(found)

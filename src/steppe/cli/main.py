@@ -18,7 +18,7 @@ from rich.markup import escape
 from steppe.cli.compare import compare
 from steppe.cli.extensions import add_commands, find_extensions, load_command
 from steppe.cli.modes import modes
-from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show
+from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show_run
 from steppe.cli.report import report
 from steppe.cli.resolve import built_in_targets, is_own_code, make_adapt, make_recipe, make_target
 from steppe.cli.runfile import RunFile, checked, read_run_file
@@ -26,7 +26,7 @@ from steppe.cli.tune import tune
 from steppe.cli.watch import watch
 from steppe.cli.where import Where, placed
 from steppe.errors import MissingPackageError, PeerError, RunError, SteppeError, StorageError
-from steppe.report.summary import printable
+from steppe.report.terminal import printable
 from steppe.run.parts import merge as merge_parts
 from steppe.run.parts import part_directories
 from steppe.run.result import Run, open_run
@@ -113,7 +113,7 @@ def run(
     fields = {} if file is None else read_run_file(file)
     request = checked({**fields, **{name: value for name, value in given.items() if value is not None}})
     where = placed(devices, shard, distributed, process)
-    show(_sample(request, out, where, resume=False), as_json)
+    show_run(_sample(request, out, where, resume=False), as_json)
 
 
 @app.command
@@ -163,7 +163,9 @@ def resume(
     changes = {"target": target, "num_draws": num_draws}
     request = checked({**saved, **{name: value for name, value in changes.items() if value is not None}})
     where = placed(devices, shard, distributed, process)
-    show(_sample(request, directory, where, resume=True, allow_other_version=allow_other_version), as_json)
+    show_run(
+        _sample(request, directory, where, resume=True, allow_other_version=allow_other_version), as_json
+    )
 
 
 @app.command
@@ -181,7 +183,7 @@ def merge(*parts: Path, out: Path, as_json: AsJson = False) -> None:
     as_json
         Print the summary as JSON.
     """
-    show(open_run(merge_parts(parts, out)), as_json)
+    show_run(open_run(merge_parts(parts, out)), as_json)
 
 
 @app.command
@@ -226,9 +228,7 @@ def diagnose(directory: Path, *, as_json: AsJson = False) -> None:
         Print the summary as JSON.
     """
     _existing(directory)
-    run = open_run(directory)
-    show(run, as_json)
-    if not run.diagnose().ok:
+    if not show_run(open_run(directory), as_json).diagnosis.ok:
         raise SystemExit(FOUND_SOMETHING)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jax
 
-from steppe.cli.output import AsJson, print_json, wide_console
+from steppe.cli.output import AsJson, print_json, show
 from steppe.cli.resolve import target_of
 from steppe.modes.find import DEFAULT_BUDGET, Flatness, find_flat_modes
 
@@ -57,4 +57,4 @@ def modes(
     if as_json:
         print_json({"num_evaluations": found.num_evaluations, "modes": found.to_records()})
     else:
-        wide_console().print(found.table())
+        show(found)

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 from cyclopts import Parameter, Token
 from rich.console import Console
@@ -11,10 +11,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from steppe.report.summary import printable
+from steppe.presented import Presented
+from steppe.report.summary import Summary
+from steppe.report.terminal import printable
 from steppe.run.result import Run
 
-TABLE_WIDTH = 110
 AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
 
@@ -26,13 +27,22 @@ def _whole(_: type, tokens: Sequence[Token]) -> int:
 Whole = Annotated[int | None, Parameter(converter=_whole)]
 
 
-def show(run: Run, as_json: bool) -> None:
-    """Print the summary of a run."""
+def show_run(run: Run, as_json: bool) -> Summary:
+    """Print the summary of a run, and return it."""
     summary = run.summary()
     if as_json:
         print_json({"path": str(run.path), **summary.to_dict()})
     else:
-        Console().print(summary)
+        show(summary)
+    return summary
+
+
+def show(presented: Presented) -> None:
+    """Print results: as wide as the terminal, or in files and pipes as wide as the tables need."""
+    if sys.stdout.isatty():
+        Console().print(presented)
+    else:
+        sys.stdout.write(f"{presented}\n")
 
 
 def print_list(entries: Mapping[str, str | None]) -> None:
@@ -43,7 +53,7 @@ def print_list(entries: Mapping[str, str | None]) -> None:
     Console().print(table)
 
 
-def print_json(content: Mapping[str, Any]) -> None:
+def print_json(content: Mapping[str, object]) -> None:
     """Print a document."""
     sys.stdout.write(json.dumps(content, indent=1, default=float) + "\n")
 
@@ -54,8 +64,3 @@ def fail(message: str, code: int) -> NoReturn:
     text = Text("error", style="bold red").append(f": {printable(message)}", style="default not bold")
     Console(stderr=True).print(text, soft_wrap=True)
     raise SystemExit(code)
-
-
-def wide_console() -> Console:
-    """Return a console as wide as the terminal; in files and pipes, wide enough for a table."""
-    return Console() if sys.stdout.isatty() else Console(width=TABLE_WIDTH)

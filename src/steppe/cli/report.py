@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from steppe.cli.output import AsJson, print_json
-from steppe.report.summary import printable
+from steppe.report.terminal import printable
 
 
 def report(directory: Path, *, out: Path | None = None, as_json: AsJson = False) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jax
 
-from steppe.cli.output import AsJson, print_json, wide_console
+from steppe.cli.output import AsJson, print_json, show
 from steppe.cli.resolve import make_recipe, target_of
 from steppe.run.adapt import TARGET_ACCEPTANCE
 from steppe.tune import tune as tuned_recipe
@@ -75,4 +75,4 @@ def tune(
     if as_json:
         print_json(found.to_dict())
     else:
-        wide_console().print(found.table())
+        show(found)

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from steppe.diagnostics.sites import MIN_DRAWS, judge_sites
 from steppe.errors import RunError, StorageError
-from steppe.report.summary import printable
+from steppe.report.terminal import printable
 from steppe.run.glance import Glance, glance
 from steppe.run.result import domain_from
 from steppe.trace import Trace

@@ -10,20 +10,20 @@ import jax
 from jax import Array
 
 from steppe.arguments import choice, count, random_key
-from steppe.compare.measure import Measurement, measure, spend
+from steppe.compare.measurement import Measurement, measure, spend
 from steppe.diagnostics.states import is_exact_wanted
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
+from steppe.presented import Presented
 from steppe.run.progress import count_bar
 from steppe.target import Target
 from steppe.tune.grids import STEP_SIZES, with_value
-from steppe.tune.report import Tuned
 from steppe.tune.search import tune
 from steppe.tune.trial import adjusted, check_gradient_exists
+from steppe.tune.tuned import Tuned
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import Group
 
     from steppe.results import Results
 
@@ -36,7 +36,7 @@ LEAST_TUNING_STEPS = 60
 
 
 @dataclasses.dataclass(frozen=True)
-class Comparison:
+class Comparison(Presented):
     """What came out of `compare`.
 
     Attributes
@@ -53,17 +53,15 @@ class Comparison:
     recipes: dict[str, Recipe]
     tuning: dict[str, Tuned]
 
-    def summary(self) -> "Group":
-        """Return the tables for the terminal; print them with rich, or take `str(comparison)`."""
-        from steppe.report.comparison import summary
-
-        return summary(self.results)
+    def present(self) -> "Results":
+        """Return the results."""
+        return self.results
 
     def figures(self) -> dict[str, "Figure"]:
         """Draw the figures, by key."""
-        from steppe.report.comparison import draw
+        from steppe.report.present_comparison import draw_comparison
 
-        return draw(self.results)
+        return draw_comparison(self.results)
 
     def save(self, directory: str | Path) -> Path:
         """Write `results.json` and the figures, as PNG and SVG; returns the path of the former."""
@@ -73,11 +71,6 @@ class Comparison:
         for key, figure in self.figures().items():
             save(figure, Path(directory) / key)
         return path
-
-    def __str__(self) -> str:
-        from steppe.report.comparison import as_text
-
-        return as_text(self.results)
 
 
 def compare(
@@ -125,7 +118,7 @@ def compare(
     Returns
     -------
     Comparison
-        Tables (`.summary()`, `.results`), figures, and `.save(directory)`.
+        Tables (`print` it, or `.results`), figures, and `.save(directory)`.
 
     Notes
     -----
@@ -167,10 +160,10 @@ def compare(
                 is_exact_wanted(target, None),
             )
             report(2 * index + 2)
-    from steppe.compare.tables import Request, results_of
+    from steppe.report.present_comparison import Request, present_comparison
 
     request = Request(name, target, num_seeds, total, rule, for_tuning, started, clock)
-    results = results_of(request, measured, tuning)
+    results = present_comparison(request, measured, tuning)
     return Comparison(results, {label: m.recipe for label, m in measured.items()}, tuning)
 
 

@@ -47,8 +47,8 @@ class Mixing(NamedTuple):
         Verdicts by site, or `None` if levels were not kept.
     chains
         Verdicts by chain.
-    chain_means
-        Mean log-density by chain.
+    chain_means, chain_acceptance_rates, chain_flip_rates
+        Mean log-density, acceptance rate and fraction of sites that change in a step, by chain.
     acceptance_rate
         Mean over chains and kept steps.
     flip_rate
@@ -69,6 +69,8 @@ class Mixing(NamedTuple):
     sites: SiteVerdicts | None
     chains: ChainVerdicts
     chain_means: np.ndarray
+    chain_acceptance_rates: np.ndarray
+    chain_flip_rates: np.ndarray
     acceptance_rate: float
     flip_rate: float
     num_unique: int | None
@@ -104,15 +106,17 @@ def assess(
     measured = {LOG_DENSITY: log_density, **_observed(trace.domain, levels, observables or {})}
     quantities = tuple(measure(name, values) for name, values in measured.items())
     num_copies = log_density.shape[2] if log_density.ndim == 3 else 1
+    acceptance = _by_chain(trace.statistic("acceptance_rate"))
+    flips = _by_chain(trace.statistic("num_flips")) / (thinning * num_copies * trace.domain.num_sites)
     return Mixing(
         quantities=quantities,
         sites=None if levels is None else judge_sites(levels, limit),
         chains=judge_chains(trace, levels, limit),
-        chain_means=log_density.reshape(len(log_density), -1).mean(axis=1, dtype=float),
-        acceptance_rate=float(trace.statistic("acceptance_rate").mean(dtype=float)),
-        flip_rate=float(
-            trace.statistic("num_flips").mean() / (thinning * num_copies * trace.domain.num_sites)
-        ),
+        chain_means=_by_chain(log_density),
+        chain_acceptance_rates=acceptance,
+        chain_flip_rates=flips,
+        acceptance_rate=float(acceptance.mean()),
+        flip_rate=float(flips.mean()),
         num_unique=None if levels is None else unique_rows(levels.reshape(-1, levels.shape[-1]))[0],
         num_draws=log_density.shape[1],
         num_copies=num_copies,
@@ -137,6 +141,10 @@ def cost(trace: Trace, config: Mapping[str, Any], seconds: float) -> Cost:
     num_steps = log_density.shape[0] * trace.num_rows * config["thinning"]
     per_step = config.get("evaluations_per_step")
     return Cost(num_steps, None if per_step is None else num_steps * per_step, seconds)
+
+
+def _by_chain(values: np.ndarray) -> np.ndarray:
+    return values.reshape(len(values), -1).mean(axis=1, dtype=float)
 
 
 def _kept_log_density(trace: Trace) -> np.ndarray:

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from steppe.presented import Presented
+
 if TYPE_CHECKING:
-    from rich.table import Table
+    from matplotlib.figure import Figure
+
+    from steppe.results import Results
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Mode:
 
 
 @dataclasses.dataclass(frozen=True)
-class FlatModes:
+class FlatModes(Presented):
     """Modes, the best compromise of height and flatness first.
 
     Attributes
@@ -107,19 +111,14 @@ class FlatModes:
             records.append({name: None if value != value else value for name, value in record.items()})
         return records
 
-    def table(self) -> "Table":
-        """Return the ranking as a table for the terminal."""
-        from steppe.report.modes import modes_table
+    def present(self) -> "Results":
+        """Return the ranking as results."""
+        from steppe.report.present_modes import present_modes
 
-        return modes_table(self)
+        return present_modes(self)
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None) -> "Figure":
         """Draw height against flatness, one dot per mode, and save it if a path is given."""
-        from steppe.report.modes import plot_modes
+        from steppe.report.present_modes import draw_modes
 
-        return plot_modes(self, path)
-
-    def __str__(self) -> str:
-        from steppe.report.modes import as_text
-
-        return as_text(self)
+        return draw_modes(self, path)

@@ -5,8 +5,8 @@ import numpy as np
 from steppe.diagnostics.flatness.tables import law_of, log_table
 from steppe.diagnostics.states import is_exact_wanted
 from steppe.samplers.langevin import dmala
-from steppe.tune.report import Measured
 from steppe.tune.trial import Trials
+from steppe.tune.tuned import Measured
 
 
 def expected_log_density(trials: Trials) -> tuple[Measured, float]:

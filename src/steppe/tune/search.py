@@ -15,8 +15,8 @@ from steppe.run.progress import count_bar
 from steppe.target import Target
 from steppe.tune.grids import checked_values, number_for, with_value
 from steppe.tune.reference import expected_log_density
-from steppe.tune.report import Measured, Trial, Tuned
 from steppe.tune.trial import Trials, check_gradient_exists
+from steppe.tune.tuned import Measured, Trial, Tuned
 
 Goal = Literal["acceptance", "ess", "loss"]
 

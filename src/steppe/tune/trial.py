@@ -19,7 +19,7 @@ from steppe.run.adapt import Adapt
 from steppe.run.result import Run
 from steppe.run.sample import sample
 from steppe.target import Target
-from steppe.tune.report import Measured, Trial
+from steppe.tune.tuned import Measured, Trial
 
 
 @dataclasses.dataclass(frozen=True)

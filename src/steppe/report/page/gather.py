@@ -1,39 +1,20 @@
-"""What there is to show in a directory: results, pictures beside them, and what is damaged."""
+"""Gather what there is to show in a directory: results, pictures beside them, and what is damaged."""
 
 import base64
-from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from steppe.errors import RunError, SteppeError, StorageError
-from steppe.report.run_results import is_run, results_of_run
-from steppe.results import FILE_NAME, Results, read_results
+from steppe.report.page.view import Gathered, Picture, Section
+from steppe.report.present_run import describe_figures, draw_figures, present_description
+from steppe.results import FILE_NAME, Results, Verdict, read_results
+from steppe.run.parts import part_directories
+from steppe.run.result import Run, open_run
+from steppe.run.store import RunDirectory
 
 FIGURES = "figures"
 # A drawing with more marks than this is shown as pixels where both exist: it loads and scrolls faster.
 MAX_DRAWING_BYTES = 1_000_000
 PNG_BEGINS = b"\x89PNG\r\n\x1a\n"
-
-
-class Picture(NamedTuple):
-    """A figure as a data URI, or the sentence that says why it cannot be shown."""
-
-    uri: str | None
-    problem: str = ""
-
-
-class Section(NamedTuple):
-    """One results file and its pictures, by the key of the figure."""
-
-    results: Results
-    pictures: Mapping[str, Picture]
-
-
-class Gathered(NamedTuple):
-    """Everything a page shows, and a sentence for every file that it cannot show."""
-
-    sections: list[Section]
-    problems: list[str]
 
 
 def gather(directory: Path) -> Gathered:
@@ -51,16 +32,56 @@ def gather(directory: Path) -> Gathered:
             problems.append(str(error).replace(str(path), str(path.relative_to(directory))))
         else:
             sections.append(Section(results, _pictures(results, path.parent / FIGURES)))
-    if is_run(directory):
-        run = results_of_run(directory)
-        sections.append(Section(run.results, {key: drawing(svg) for key, svg in run.drawings.items()}))
-        problems.extend(run.problems)
+    if parts := list_parts(directory):
+        problems += gather_problems(parts)
+        sections.append(gather_run(open_run(directory)))
     if not sections:
         raise RunError(problems[0] if problems else _nothing(directory))
     return Gathered(sections, problems)
 
 
-def drawing(svg: bytes) -> Picture:
+def list_parts(directory: Path) -> list[RunDirectory]:
+    """The run in a directory, or the parts of one; empty if there is none."""
+    whole = RunDirectory(directory)
+    return [whole] if whole.exists else part_directories(directory)
+
+
+def gather_problems(parts: list[RunDirectory]) -> list[str]:
+    """A sentence for everything of a run that is damaged or still being written."""
+    return [
+        f"Damaged, or still being written: {problem if len(parts) == 1 else f'{part.path.name}: {problem}'}"
+        for part in parts
+        for problem in part.problems()
+    ]
+
+
+def gather_run(run: Run) -> Section:
+    """A run as results with its figures; with one sentence where nothing can be said about its mixing."""
+    trace = run.trace
+    try:
+        summary = run.summary()
+    except RunError as error:  # no statistics were kept, or no draws are there yet
+        return Section(present_description(run.config, run.seconds, [str(error)]), {})
+    presented = summary.present()
+    drawn = draw_figures(trace, summary.mixing)
+    update = {
+        "verdicts": [*presented.verdicts, *_judge_progress(run)],
+        "figures": [*describe_figures(summary.mixing).values()],
+    }
+    pictures = {key: embed_drawing(svg) for key, svg in drawn.items()}
+    return Section(presented.model_copy(update=update), pictures)
+
+
+def _judge_progress(run: Run) -> list[Verdict]:
+    """Said only of a run that has not got to its end."""
+    drawn, wanted = run.trace.num_rows - run.trace.num_warmup_rows, run.config["num_draws"]
+    if drawn >= wanted:
+        return []
+    sentence = f"{drawn} of {wanted} draws per chain are committed."
+    return [Verdict(claim="The run is complete.", outcome="does not hold", sentence=sentence)]
+
+
+def embed_drawing(svg: bytes) -> Picture:
     """A drawing as a picture; as an image, none of its scripts or links are live."""
     return Picture(_uri("image/svg+xml", svg))
 
@@ -102,7 +123,7 @@ def _picture(folder: Path, key: str) -> Picture:
     if png is not None and (svg is None or len(svg) > max(MAX_DRAWING_BYTES, len(png))):
         return Picture(_uri("image/png", png))
     if svg is not None:
-        return drawing(svg)
+        return embed_drawing(svg)
     return Picture(None, f"The picture {FIGURES}/{key}.svg is missing or is not a picture.")
 
 

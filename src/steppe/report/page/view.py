@@ -1,10 +1,10 @@
-"""What the template shows, as plain strings: every decision about wording and order is made here."""
+"""View of results for the templates, as plain strings: decisions about wording and order are made here."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from steppe.report.page.gather import Gathered, Picture, Section
-from steppe.report.page.numbers import full, interval, plain
+from steppe.report.cells import full, interval, is_number, is_numeric, plain
+from steppe.report.terminal import OUTCOME_MARKS
 from steppe.results import Cell, Column, Estimate, Figure, Outcome, Provenance, Results, Table, Verdict
 
 EXPLORED = "bernoulli"
@@ -15,7 +15,6 @@ OUTCOME_CLASSES: dict[Outcome, str] = {
     "does not hold": "fails",
     "not distinguishable": "open",
 }
-OUTCOME_MARKS: dict[Outcome, str] = {"holds": "✓", "does not hold": "✗", "not distinguishable": "≈"}
 PROTOCOLS = {
     "published": ("as published", "The authors' settings as they ran them, with their definitions."),
     "sound": ("sound protocol", "Many seeds, intervals, equal budgets, exact values beside them."),
@@ -26,7 +25,28 @@ SCALES = {
 }
 
 
-class Shown(NamedTuple):
+class Picture(NamedTuple):
+    """A figure as a data URI, or the sentence that says why it cannot be shown."""
+
+    uri: str | None
+    problem: str = ""
+
+
+class Section(NamedTuple):
+    """Results and their pictures, by the key of the figure."""
+
+    results: Results
+    pictures: Mapping[str, Picture]
+
+
+class Gathered(NamedTuple):
+    """Everything a page shows, and a sentence for every file that it cannot show."""
+
+    sections: list[Section]
+    problems: list[str]
+
+
+class CellView(NamedTuple):
     """A cell: its text, its interval, whether it is a number, and whether it needs room to wrap."""
 
     text: str
@@ -35,23 +55,123 @@ class Shown(NamedTuple):
     length: str
 
 
-def page_view(gathered: Gathered) -> dict[str, Any]:
-    """Everything the template asks for."""
-    sections = [_section(number, section) for number, section in enumerate(gathered.sections, start=1)]
+class ColumnView(NamedTuple):
+    """A heading, and whether the cells below are numbers."""
+
+    label: str
+    unit: str
+    better: str | None
+    is_number: bool
+
+
+class RowView(NamedTuple):
+    """Cells of a row, with its number in the table as it was made."""
+
+    number: int
+    is_reference: bool
+    is_marked: bool
+    cells: list[CellView]
+
+
+class TableView(NamedTuple):
+    """A table with the id of its place in the page."""
+
+    id: str
+    title: str
+    columns: list[ColumnView]
+    rows: list[RowView]
+    has_reference: bool
+    notes: list[str]
+
+
+class VerdictView(NamedTuple):
+    """A judged claim."""
+
+    claim: str
+    outcome: str
+    kind: str
+    mark: str
+    sentence: str
+    value: str
+    interval: str
+
+
+class FigureView(NamedTuple):
+    """A figure with its picture, or why there is none."""
+
+    title: str
+    caption: str
+    alternative: str
+    uri: str | None
+    problem: str
+
+
+class SectionView(NamedTuple):
+    """One section of a page."""
+
+    id: str
+    title: str
+    question: str
+    tags: list[tuple[str, str]]
+    facts: list[tuple[str, str]]
+    verdicts: list[VerdictView]
+    tables: list[TableView]
+    figures: list[FigureView]
+    notes: list[str]
+    settings: list[tuple[str, str]]
+    provenance: list[tuple[str, str]]
+    is_explored: bool
+
+
+class PageView(NamedTuple):
+    """Everything the template of a page asks for."""
+
+    title: str
+    sections: list[SectionView]
+    problems: list[str]
+    tally: str
+    has_verdicts: bool
+    has_intervals: bool
+    is_explored: bool
+
+
+def view_page(gathered: Gathered) -> PageView:
+    """Look at everything gathered as one page."""
     names = [section.results.name for section in gathered.sections]
-    if EXPLORED in names:  # once, however many protocols of it there are
-        sections[names.index(EXPLORED)]["is_explored"] = True
-    titles = [section["title"] for section in sections]
+    explored = names.index(EXPLORED) if EXPLORED in names else None  # once, however many protocols there are
+    sections = [
+        view_section(place, section, is_explored=place == explored)
+        for place, section in enumerate(gathered.sections)
+    ]
     verdicts = [verdict for section in gathered.sections for verdict in section.results.verdicts]
-    return {
-        "title": titles[0] if len(titles) == 1 else "What came out",
-        "sections": sections,
-        "problems": gathered.problems,
-        "tally": tally(verdicts),
-        "has_verdicts": bool(verdicts),
-        "has_intervals": any(verdict.estimate and interval(verdict.estimate) for verdict in verdicts),
-        "data": {"tables": [table for section in gathered.sections for table in _raw_tables(section)]},
-    }
+    return PageView(
+        title=sections[0].title if len(sections) == 1 else "What came out",
+        sections=sections,
+        problems=gathered.problems,
+        tally=tally(verdicts),
+        has_verdicts=bool(verdicts),
+        has_intervals=any(verdict.estimate and interval(verdict.estimate) for verdict in verdicts),
+        is_explored=explored is not None,
+    )
+
+
+def view_section(place: int, section: Section, *, is_explored: bool = False) -> SectionView:
+    """Look at one results file with its pictures, at a place of a page."""
+    results, name = section.results, f"s{place + 1}"
+    return SectionView(
+        id=name,
+        title=results.title,
+        question=results.question,
+        tags=[*_list_tags(results)],
+        facts=[*results.facts.items()],
+        verdicts=[_view_verdict(verdict) for verdict in results.verdicts],
+        tables=[_view_table(f"{name}-t{i}", table) for i, table in enumerate(results.tables, start=1)],
+        figures=[_view_figure(section, figure) for figure in results.figures],
+        notes=results.notes,
+        settings=[(label, full(value)) for label, value in results.settings.items()],
+        provenance=[*_list_provenance(results.provenance)],
+        is_explored=is_explored,
+    )
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
@@ -67,128 +187,101 @@ def tally(verdicts: Sequence[Verdict]) -> str:
     return f"Of {len(verdicts)} claims, {listed}." if len(verdicts) > 1 else ""
 
 
-def _section(number: int, section: Section) -> dict[str, Any]:
-    results, place = section.results, f"s{number}"
-    return {
-        "id": place,
-        "title": results.title,
-        "question": results.question,
-        "tags": [*_tags(results)],
-        "verdicts": [_verdict(verdict) for verdict in results.verdicts],
-        "tables": [_table(f"{place}-t{i}", table) for i, table in enumerate(results.tables, start=1)],
-        "figures": [_figure(section, i, figure) for i, figure in enumerate(results.figures, start=1)],
-        "notes": results.notes,
-        "settings": [(name, full(value)) for name, value in results.settings.items()],
-        "provenance": [*_provenance(results.provenance)],
-        "is_explored": False,
-    }
+def list_raw_tables(gathered: Gathered) -> list[dict[str, list[str] | list[list[object]]]]:
+    """Headings and unrounded cells of all tables, for sorting and copying."""
+    return [
+        {
+            "heads": [f"{c.label} ({c.unit})" if c.unit else c.label for c in table.columns],
+            "cells": [[_to_raw(row.get(column.key)) for column in table.columns] for row in table.rows],
+        }
+        for section in gathered.sections
+        for table in section.results.tables
+    ]
 
 
-def _tags(results: Results) -> Iterator[tuple[str, str]]:
+def _to_raw(cell: Cell) -> object:
+    return [cell.value, cell.low, cell.high] if isinstance(cell, Estimate) else cell
+
+
+def _list_tags(results: Results) -> Iterator[tuple[str, str]]:
     if results.protocol is not None:
         yield PROTOCOLS[results.protocol]
     if results.scale is not None:
         yield SCALES[results.scale]
 
 
-def _verdict(verdict: Verdict) -> dict[str, str]:
+def _view_verdict(verdict: Verdict) -> VerdictView:
     estimate = verdict.estimate
-    return {
-        "claim": verdict.claim,
-        "outcome": verdict.outcome,
-        "kind": OUTCOME_CLASSES[verdict.outcome],
-        "mark": OUTCOME_MARKS[verdict.outcome],
-        "sentence": verdict.sentence,
-        "value": "" if estimate is None else plain(estimate),
-        "interval": "" if estimate is None else interval(estimate),
-    }
+    return VerdictView(
+        claim=verdict.claim,
+        outcome=verdict.outcome,
+        kind=OUTCOME_CLASSES[verdict.outcome],
+        mark=OUTCOME_MARKS[verdict.outcome],
+        sentence=verdict.sentence,
+        value="" if estimate is None else plain(estimate),
+        interval="" if estimate is None else interval(estimate),
+    )
 
 
-def _table(place: str, table: Table) -> dict[str, Any]:
-    return {
-        "id": place,
-        "title": table.title,
-        "columns": [
-            {**column.model_dump(), "is_number": _is_numeric(table, column)} for column in table.columns
+def _view_table(place: str, table: Table) -> TableView:
+    return TableView(
+        id=place,
+        title=table.title,
+        columns=[
+            ColumnView(c.label, c.unit, c.better, is_numeric([row.get(c.key) for row in table.rows]))
+            for c in table.columns
         ],
-        "rows": [
-            {
-                "number": number,
-                "is_reference": number in table.reference_rows,
-                "cells": [_shown(row.get(column.key), column) for column in table.columns],
-            }
+        rows=[
+            RowView(
+                number,
+                number in table.reference_rows,
+                number in table.marked_rows,
+                [_view_cell(row.get(column.key), column) for column in table.columns],
+            )
             for number, row in enumerate(table.rows)
         ],
-        "has_reference": any(0 <= number < len(table.rows) for number in table.reference_rows),
-        "notes": table.notes,
-    }
+        has_reference=any(0 <= number < len(table.rows) for number in table.reference_rows),
+        notes=table.notes,
+    )
 
 
-def _is_numeric(table: Table, column: Column) -> bool:
-    cells = [row.get(column.key) for row in table.rows]
-    return any(_is_number(cell) for cell in cells) and not any(isinstance(cell, str) for cell in cells)
-
-
-def _is_number(cell: Cell) -> bool:
-    return isinstance(cell, Estimate | int | float) and not isinstance(cell, bool)
-
-
-def _shown(cell: Cell, column: Column) -> Shown:
+def _view_cell(cell: Cell, column: Column) -> CellView:
     ends = interval(cell, column.digits) if isinstance(cell, Estimate) else ""
     text = plain(cell, column.digits)
-    return Shown(text, ends, _is_number(cell), "short" if len(text) <= LONGEST_LINE else "long")
+    return CellView(text, ends, is_number(cell), "short" if len(text) <= LONGEST_LINE else "long")
 
 
-def _figure(section: Section, number: int, figure: Figure) -> dict[str, Any]:
-    missing = Picture(None, "This figure was not drawn.")
-    picture = section.pictures.get(figure.key, missing)
-    return {
-        **figure.model_dump(),
-        "title": _ended(figure.title),
-        "number": number,
-        "uri": picture.uri,
-        "problem": picture.problem,
-    }
+def _view_figure(section: Section, figure: Figure) -> FigureView:
+    picture = section.pictures.get(figure.key, Picture(None, "This figure was not drawn."))
+    return FigureView(_end(figure.title), figure.caption, figure.alternative, picture.uri, picture.problem)
 
 
-def _ended(sentence: str) -> str:
+def _end(sentence: str) -> str:
     """A title that runs into a caption ends with a mark."""
     return f"{sentence}." if sentence[-1:].isalnum() or sentence[-1:] in ")%" else sentence
 
 
-def _provenance(provenance: Provenance) -> Iterator[tuple[str, str]]:
+def _list_provenance(provenance: Provenance) -> Iterator[tuple[str, str]]:
     yield "command", provenance.command
     if provenance.started:
         yield "started", provenance.started
     if provenance.seconds:
-        yield "took", _duration(provenance.seconds)
+        yield "took", _write_duration(provenance.seconds)
     if provenance.model_evaluations is not None:
         yield "model evaluations", plain(provenance.model_evaluations)
     yield "device", provenance.device
     if provenance.seeds:
-        yield "seeds", _seeds(provenance.seeds)
+        yield "seeds", _write_seeds(provenance.seeds)
     yield "versions", ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
     yield from ((f"data: {name}", digest) for name, digest in provenance.data.items())
 
 
-def _duration(seconds: float) -> str:
+def _write_duration(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _seeds(seeds: Sequence[int]) -> str:
+def _write_seeds(seeds: Sequence[int]) -> str:
     is_range = len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds)))
     return f"{seeds[0]} to {seeds[-1]}" if is_range else ", ".join(map(str, seeds))
-
-
-def _raw_tables(section: Section) -> Iterator[dict[str, Any]]:
-    """Unrounded cells, for sorting and copying."""
-    for table in section.results.tables:
-        heads = [f"{c.label} ({c.unit})" if c.unit else c.label for c in table.columns]
-        cells = [[_raw(row.get(column.key)) for column in table.columns] for row in table.rows]
-        yield {"heads": heads, "cells": cells}
-
-
-def _raw(cell: Cell) -> Any:
-    return [cell.value, cell.low, cell.high] if isinstance(cell, Estimate) else cell

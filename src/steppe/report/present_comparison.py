@@ -1,13 +1,12 @@
-"""From figures per seed to tables with intervals: the results of a comparison."""
+"""Presenter of a comparison: statistics per seed as results with intervals, and figures from those alone."""
 
 import math
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from steppe.compare.measure import Measurement
 from steppe.diagnostics.efficiency import DISTANCE, LOG_DENSITY
 from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
 from steppe.diagnostics.flatness import one_site_gaps
@@ -15,13 +14,23 @@ from steppe.diagnostics.states import means
 from steppe.intervals import LEVEL, mean_estimate, student_factor
 from steppe.kernel.compose import Recipe
 from steppe.kernel.tilt import RoughnessTilt
+from steppe.report import style
+from steppe.report.cells import estimate, number
 from steppe.results import Array, Cell, Column, Estimate, Figure, Provenance, Results, Table
 from steppe.run.store import software
 from steppe.target import Target
-from steppe.tune.report import Tuned
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Drawing
+
+    from steppe.compare.measurement import Measurement
+    from steppe.tune.tuned import Tuned
 
 PER_EVALUATIONS = 1000
 REFERENCE = "exact π"
+UNKNOWN_COLOR = "#555555"
+PERFECT_COLOR = "#111111"
 
 
 class Request(NamedTuple):
@@ -69,7 +78,9 @@ DISTANCE_COLUMNS = [
 ]
 
 
-def results_of(request: Request, measured: Mapping[str, Measurement], tuning: Mapping[str, Tuned]) -> Results:
+def present_comparison(
+    request: Request, measured: Mapping[str, "Measurement"], tuning: Mapping[str, "Tuned"]
+) -> Results:
     """Tables, notes and arrays of a comparison."""
     target = request.target
     law = target_law(target) if next(iter(measured.values())).occupancies is not None else None
@@ -132,7 +143,7 @@ DISTANCE_FIGURE = Figure(
 )
 
 
-def _efficiency_table(measured: Mapping[str, Measurement], num_seeds: int) -> Table:
+def _efficiency_table(measured: Mapping[str, "Measurement"], num_seeds: int) -> Table:
     rows = []
     for label, m in measured.items():
         evaluations = num_seeds * m.spending.kept_evaluations
@@ -149,7 +160,7 @@ def _efficiency_table(measured: Mapping[str, Measurement], num_seeds: int) -> Ta
     return Table(key="efficiency", title="What the budget buys", columns=EFFICIENCY_COLUMNS, rows=rows)
 
 
-def _spending_table(measured: Mapping[str, Measurement], target: Target) -> Table:
+def _spending_table(measured: Mapping[str, "Measurement"], target: Target) -> Table:
     rows = [
         {
             "sampler": label,
@@ -164,7 +175,7 @@ def _spending_table(measured: Mapping[str, Measurement], target: Target) -> Tabl
     return Table(key="spending", title="What became of it", columns=SPENDING_COLUMNS, rows=rows)
 
 
-def _law_table(measured: Mapping[str, Measurement], target: Target, law: np.ndarray | None) -> Table:
+def _law_table(measured: Mapping[str, "Measurement"], target: Target, law: np.ndarray | None) -> Table:
     rows: list[dict[str, Cell]] = []
     if law is not None:
         everywhere = one_site_gaps(target, target.domain.enumerate(), exact=False)
@@ -197,7 +208,7 @@ def _law_table(measured: Mapping[str, Measurement], target: Target, law: np.ndar
     )
 
 
-def _distances(m: Measurement, law: np.ndarray) -> dict[str, Cell]:
+def _distances(m: "Measurement", law: np.ndarray) -> dict[str, Cell]:
     """Total variation to `π`: per seed beside what independent draws show, pooled beside its own noise."""
     assert m.occupancies is not None
     num_draws = m.spending.num_draws * (m.recipe.coupling.replicas or 1)
@@ -211,7 +222,7 @@ def _distances(m: Measurement, law: np.ndarray) -> dict[str, Cell]:
     }
 
 
-def _arrays(measured: Mapping[str, Measurement]) -> dict[str, Array]:
+def _arrays(measured: Mapping[str, "Measurement"]) -> dict[str, Array]:
     """Figures by sampler and seed, in the order of the rows."""
     return {
         name: Array.of(np.stack([getattr(m, name) for m in measured.values()]).astype(np.float64))
@@ -219,7 +230,7 @@ def _arrays(measured: Mapping[str, Measurement]) -> dict[str, Array]:
     }
 
 
-def _notes(measured: Mapping[str, Measurement], tuning: Mapping[str, Tuned], target: Target) -> list[str]:
+def _notes(measured: Mapping[str, "Measurement"], tuning: Mapping[str, "Tuned"], target: Target) -> list[str]:
     notes = [
         (
             f"Intervals are {LEVEL:.0%}, by Student's t over seeds; of effective draws by leaving out "
@@ -248,7 +259,7 @@ def law_word(recipe: Recipe) -> str:
     return "π" if recipe.coupling.replicas is None else "ensemble"
 
 
-def _effective(m: Measurement, num_seeds: int, scale: float) -> Estimate:
+def _effective(m: "Measurement", num_seeds: int, scale: float) -> Estimate:
     half = student_factor(num_seeds) * m.effective.standard_error
     value = m.effective.num_effective
     return Estimate(value=scale * value, low=scale * max(0.0, value - half), high=scale * (value + half))
@@ -266,3 +277,79 @@ def _number(value: object) -> float | None:
         return None
     number = float(value)  # type: ignore[arg-type]
     return number if math.isfinite(number) else None
+
+
+# ---- figures ---------------------------------------------------------------------------------------
+
+
+@style.applied()
+def draw_comparison(results: Results) -> dict[str, "Drawing"]:
+    """Draw every figure that the results name."""
+    drawn = {"efficiency": _draw_efficiency, "flatness": _draw_flatness, "distance": _draw_distance}
+    return {figure.key: drawn[figure.key](results) for figure in results.figures}
+
+
+def _draw_efficiency(results: Results) -> "Drawing":
+    table = results.table("efficiency")
+    figure, (axes,) = style.subplots(1, 6.4, 1.2 + 0.34 * len(table.rows))
+    _draw_intervals(axes, table, "ess_per_evaluation")
+    axes.set_xlim(left=0)
+    axes.set_xlabel("effective draws per 1000 evaluations")
+    return figure
+
+
+def _draw_distance(results: Results) -> "Drawing":
+    table = results.table("law")
+    rows = [row for index, row in enumerate(table.rows) if index not in table.reference_rows]
+    figure, (axes,) = style.subplots(1, 6.4, 1.5 + 0.34 * len(rows))
+    _draw_intervals(axes, table, "tv")
+    for place, row in enumerate(rows):
+        perfect = number(row["tv_perfect"])
+        label = "as many independent draws" if place == 0 else None
+        axes.plot([perfect] * 2, [place - 0.35, place + 0.35], color=PERFECT_COLOR, label=label)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("total variation to π, per seed")
+    axes.legend(loc="upper left", bbox_to_anchor=(0, 1.0 + 0.8 / (1 + len(rows))))
+    return figure
+
+
+def _draw_intervals(axes: "Axes", table: Table, key: str) -> None:
+    """One row per sampler from the top, a dot and its interval."""
+    rows = [row for index, row in enumerate(table.rows) if index not in table.reference_rows]
+    for place, row in enumerate(rows):
+        cell = estimate(row[key])
+        low, high = cell.low or cell.value, cell.high or cell.value
+        color, marker = _find_look(str(row["sampler"]))
+        reach = [[cell.value - low], [high - cell.value]]
+        axes.errorbar(cell.value, place, xerr=reach, fmt=marker, color=color, capsize=3)
+    axes.set_yticks(range(len(rows)), [str(row["sampler"]) for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.grid(axis="x")
+
+
+def _draw_flatness(results: Results) -> "Drawing":
+    figure, (axes,) = style.subplots(1, 6.8, 4.4)
+    table = results.table("law")
+    seeds = {name: results.arrays[name].numpy() for name in ("log_density", "roughness")}
+    names = [str(row["sampler"]) for index, row in enumerate(table.rows) if index not in table.reference_rows]
+    for index, name in enumerate(names):
+        color, marker = _find_look(name)
+        heights, gaps = seeds["log_density"][index], seeds["roughness"][index]
+        axes.scatter(gaps, heights, s=8, color=color, alpha=0.35, linewidths=0)
+        axes.scatter(gaps.mean(), heights.mean(), s=60, color=color, marker=marker, label=name, zorder=3)
+    for index in table.reference_rows:
+        row = table.rows[index]
+        place = number(row["roughness"]), number(row["log_density"])
+        axes.scatter(*place, s=160, marker="+", color=PERFECT_COLOR, label=str(row["sampler"]), zorder=4)
+    axes.set_xlabel("mean |ΔU| over one-site changes (left is flatter)")
+    axes.set_ylabel("E[U]")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return figure
+
+
+def _find_look(name: str) -> tuple[str, str]:
+    """Colour and marker of a sampler; labels of one's own that begin with its name share them."""
+    known = max(
+        (sampler for sampler in style.SAMPLER_COLORS if name.startswith(sampler)), key=len, default=""
+    )
+    return style.SAMPLER_COLORS.get(known, UNKNOWN_COLOR), style.SAMPLER_MARKERS.get(known, "o")

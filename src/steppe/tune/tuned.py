@@ -1,19 +1,18 @@
 """What tuning tried, what came out, and why one was chosen."""
 
 import dataclasses
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from steppe.kernel.compose import Recipe
+from steppe.presented import Presented
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.table import Table
 
-WIDTH = 110
+    from steppe.results import Results
 
 
 class Measured(NamedTuple):
@@ -58,7 +57,7 @@ class Trial:
 
 
 @dataclasses.dataclass(frozen=True)
-class Tuned:
+class Tuned(Presented):
     """A tuned recipe and how it came about.
 
     Attributes
@@ -103,25 +102,17 @@ class Tuned:
             "trials": [_plain_trial(trial) for trial in self.trials],
         }
 
-    def table(self) -> "Table":
-        """Return what was tried as a table for the terminal."""
-        from steppe.report.tuning import trials_table
+    def present(self) -> "Results":
+        """Return what was tried, and why one was chosen, as results."""
+        from steppe.report.present_tuning import present_tuning
 
-        return trials_table(self)
+        return present_tuning(self)
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Draw what was tried against the number, and save it if a path is given."""
-        from steppe.report.tuning import plot_trials
+        from steppe.report.present_tuning import draw_trials
 
-        return plot_trials(self, path)
-
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        console = Console(file=io.StringIO(), width=WIDTH, color_system=None, force_jupyter=False)
-        console.print(self.table())
-        text: Any = console.file
-        return text.getvalue()
+        return draw_trials(self, path)
 
 
 def _plain(value: Any) -> float | str | None:

@@ -1,0 +1,342 @@
+"""Presenter of a run: its summary as results, and its figures."""
+
+import io
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from steppe.diagnostics.mixing import LOG_DENSITY, Cost, Mixing
+from steppe.diagnostics.quantity import Quantity
+from steppe.diagnostics.sites import SiteVerdicts, as_paths
+from steppe.intervals import normal_estimate
+from steppe.report import style
+from steppe.report.cells import significant
+from steppe.report.summary import Summary, divide, to_finite
+from steppe.results import Cell, Column, Figure, Outcome, Provenance, Results, Table, Verdict
+from steppe.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+MAX_CHAINS_LISTED = 64
+SHOWN_SETTINGS = ("recipe", "domain", "num_chains", "num_warmup", "num_draws", "thinning", "keep", "dtype")
+MAX_POINTS = 1000
+MAX_CHAINS_DRAWN = 16
+COLORS = ("#0077BB", "#EE7733", "#009988", "#CC3311", "#33BBEE", "#EE3377", "#332288", "#888888")
+STUCK_COLOR, MOVING_COLOR = "#CC3311", "#0077BB"
+
+
+def present_run(summary: Summary) -> Results:
+    """Return what a run says about itself as results; figures are drawn from its trace."""
+    diagnosis = summary.diagnosis
+    described = present_description(summary.config, summary.cost.seconds, diagnosis.findings[1:])
+    provenance = described.provenance.model_copy(update={"model_evaluations": summary.cost.num_evaluations})
+    return described.model_copy(
+        update={
+            "facts": dict(_list_facts(summary)),
+            "verdicts": [_judge(summary)],
+            "tables": [*_list_tables(summary)],
+            "provenance": provenance,
+        }
+    )
+
+
+def present_description(config: Mapping[str, Any], seconds: float, notes: list[str]) -> Results:
+    """Return what is known of a run without looking at its draws."""
+    software = {name: str(value) for name, value in config.get("software", {}).items()}
+    seed = config.get("metadata", {}).get("seed")
+    numbers = {name: value for name, value in config["numbers"].items() if isinstance(value, int | float)}
+    return Results(
+        name="run",
+        title=f"{config['recipe']} on {_name_target(config)}",
+        question="Did the chains mix, so that the draws can be relied on?",
+        settings={**{name: config[name] for name in SHOWN_SETTINGS if name in config}, **numbers},
+        notes=notes,
+        provenance=Provenance(
+            command="steppe run" if config.get("metadata") else "steppe.sample",
+            device=software.pop("device", "unknown"),
+            versions=software,
+            seeds=[seed] if isinstance(seed, int) else [],
+            seconds=seconds,
+        ),
+    )
+
+
+def _name_target(config: Mapping[str, Any]) -> str:
+    named = config.get("metadata", {}).get("target")
+    return f"{named}, {config['domain']}" if named else config["domain"]
+
+
+def _judge(summary: Summary) -> Verdict:
+    diagnosis = summary.diagnosis
+    outcome: Outcome = "does not hold" if not diagnosis.ok else "holds"
+    if diagnosis.ok and diagnosis.findings:
+        outcome = "not distinguishable"
+    sentence = diagnosis.findings[0] if diagnosis.findings else "Nothing is stuck, and the chains agree."
+    return Verdict(claim="The draws can be relied on.", outcome=outcome, sentence=sentence)
+
+
+# ---- facts -----------------------------------------------------------------------------------------
+
+
+def _list_facts(summary: Summary) -> Iterator[tuple[str, str]]:
+    mixing, config = summary.mixing, summary.config
+    yield "draws", _count_draws(mixing, config["thinning"], config["num_warmup"])
+    if mixing.sites is not None:
+        yield "sites", _count_sites(mixing.sites)
+    yield "chains", _count_chains(mixing)
+    yield "moves", f"acceptance {mixing.acceptance_rate:.3f} · {mixing.flip_rate:.3g} flips per site and step"
+    if mixing.num_unique is not None:
+        num_states = len(mixing.chain_means) * mixing.num_draws * mixing.num_copies
+        yield "states", f"{mixing.num_unique} different among {num_states}"
+    if mixing.num_nonfinite:
+        yield "defects", f"{mixing.num_nonfinite} proposals not a number"
+    yield "ESS of U", " · ".join(_list_efficiency(summary.cost, mixing.log_density.ess))
+
+
+def _count_draws(mixing: Mixing, thinning: int, num_warmup: int) -> str:
+    num_chains = len(mixing.chain_means)
+    replicas = f" of {mixing.num_copies} replicas" if mixing.num_copies > 1 else ""
+    every = f", every {thinning} steps" if thinning > 1 else ""
+    chains = f"{num_chains} chain{'' if num_chains == 1 else 's'}"
+    return f"{chains} × {mixing.num_draws} draws{replicas}{every}, after {num_warmup} warm-up steps"
+
+
+def _count_sites(sites: SiteVerdicts) -> str:
+    counts = {label: sites.count(label) for label in ("mixed", "stuck", "constant")}
+    listed = " · ".join(f"{count} {label}" for label, count in counts.items() if count)
+    return f"{listed}   of {len(sites.is_constant)}"
+
+
+def _count_chains(mixing: Mixing) -> str:
+    means = mixing.chain_means
+    spread = f"E[U] from {_round(means.min())} to {_round(means.max())}"
+    return f"{mixing.chains.labels.count('moving')} moving   of {len(means)} · {spread}"
+
+
+def _list_efficiency(cost: Cost, ess: float) -> Iterator[str]:
+    if cost.num_evaluations is None:
+        yield f"{_round(ess / cost.num_steps)} per step, whose cost depends on the target"
+    else:
+        yield f"{_round(ess / cost.num_evaluations)} per model evaluation"
+    if cost.seconds > 0:
+        yield f"{_round(ess / cost.seconds)} per second"
+    yield "warm-up counted"
+
+
+def _round(value: float) -> str:
+    return significant(value, 4) if math.isfinite(value) else "–"
+
+
+# ---- tables ----------------------------------------------------------------------------------------
+
+
+def _list_tables(summary: Summary) -> Iterator[Table]:
+    mixing = summary.mixing
+    yield _tabulate_quantities(mixing)
+    if mixing.sites is not None:
+        yield _tabulate_sites(mixing.sites)
+    yield _tabulate_chains(mixing)
+    yield _tabulate_cost(summary)
+
+
+def _tabulate_quantities(mixing: Mixing) -> Table:
+    is_high = [number for number, one in enumerate(mixing.quantities) if one.rhat > mixing.limit]
+    return Table(
+        key="quantities",
+        title="Over all chains",
+        columns=[
+            Column(key="name", label="quantity"),
+            Column(key="mean", label="mean"),
+            Column(key="sd", label="standard deviation"),
+            Column(key="mcse", label="MCSE", digits=4),
+            Column(key="ess", label="ESS", better="higher", digits=0),
+            Column(key="rhat", label="R-hat", better="lower"),
+        ],
+        rows=[_list_cells(quantity) for quantity in mixing.quantities],
+        marked_rows=is_high,
+        notes=[
+            "Brackets are the 95 % interval of the mean, from its Monte Carlo standard error (MCSE).",
+            f"R-hat above {mixing.limit:g} says that chains have not come to the same distribution.",
+        ],
+    )
+
+
+def _list_cells(quantity: Quantity) -> dict[str, Cell]:
+    return {
+        "name": "U (log-density)" if quantity.name == LOG_DENSITY else quantity.name,
+        "mean": normal_estimate(quantity.mean, quantity.mcse),
+        "sd": to_finite(quantity.sd),
+        "mcse": to_finite(quantity.mcse),
+        "ess": to_finite(quantity.ess),
+        "rhat": "∞" if math.isinf(quantity.rhat) else to_finite(quantity.rhat),
+    }
+
+
+def _tabulate_sites(sites: SiteVerdicts) -> Table:
+    meanings = {
+        "mixed": "chains agree on it",
+        "stuck": "chains tell different stories about it",
+        "constant": "one level in every draw",
+    }
+    return Table(
+        key="sites",
+        title="Verdicts on sites",
+        columns=[
+            Column(key="verdict", label="verdict"),
+            Column(key="meaning", label="meaning"),
+            Column(key="count", label="sites"),
+            Column(key="share", label="fraction", unit="%", digits=1),
+        ],
+        rows=[
+            {
+                "verdict": label,
+                "meaning": meaning,
+                "count": sites.count(label),
+                "share": 100 * sites.count(label) / len(sites.is_constant),
+            }
+            for label, meaning in meanings.items()
+        ],
+        is_detail=True,
+    )
+
+
+def _tabulate_chains(mixing: Mixing) -> Table:
+    labels = mixing.chains.labels
+    # With many chains, those that have something to say come first.
+    order = sorted(range(len(labels)), key=lambda chain: labels[chain] == "moving")[:MAX_CHAINS_LISTED]
+    listed, left_out = sorted(order), len(labels) - len(order)
+    return Table(
+        key="chains",
+        title="Chain by chain",
+        columns=[
+            Column(key="chain", label="chain", digits=0),
+            Column(key="verdict", label="verdict"),
+            Column(key="mean", label="E[U]"),
+            Column(key="acceptance", label="acceptance"),
+            Column(key="flips", label="flips per site and step", digits=4),
+        ],
+        rows=[
+            {
+                "chain": chain,
+                "verdict": labels[chain],
+                "mean": to_finite(mixing.chain_means[chain]),
+                "acceptance": to_finite(mixing.chain_acceptance_rates[chain]),
+                "flips": to_finite(mixing.chain_flip_rates[chain]),
+            }
+            for chain in listed
+        ],
+        marked_rows=[row for row, chain in enumerate(listed) if labels[chain] != "moving"],
+        is_detail=True,
+        notes=[f"{left_out} more chains are not listed."] if left_out else [],
+    )
+
+
+def _tabulate_cost(summary: Summary) -> Table:
+    cost, ess = summary.cost, summary.mixing.log_density.ess
+    spent = {
+        "steps, all chains, warm-up included": cost.num_steps,
+        "model evaluations": cost.num_evaluations,
+        "seconds": float(cost.seconds),
+    }
+    return Table(
+        key="cost",
+        title="Cost",
+        columns=[
+            Column(key="what", label="what"),
+            Column(key="count", label="spent", digits=1),
+            Column(key="ess", label="ESS of U for each", better="higher", digits=4),
+        ],
+        rows=[{"what": what, "count": count, "ess": divide(ess, count)} for what, count in spent.items()],
+        is_detail=True,
+    )
+
+
+# ---- figures ---------------------------------------------------------------------------------------
+
+
+def describe_figures(mixing: Mixing) -> dict[str, Figure]:
+    """Figures that can be drawn of a run, by key."""
+    means, sites = mixing.chain_means, mixing.sites
+    figures = [
+        Figure(
+            key="trace",
+            title="Log-density of every chain.",
+            caption="Chains that overlap and show no trend agree; a chain on a level of its own is stuck "
+            "there. Warm-up is shaded.",
+            alternative=f"Log-density against draw for {len(means)} chains, with means from "
+            f"{means.min():.4g} to {means.max():.4g}.",
+        )
+    ]
+    if sites is not None and mixing.num_draws > 1:
+        figures.append(
+            Figure(
+                key="changes",
+                title="How often each site changes.",
+                caption="Fraction of consecutive kept draws between which a site changes, over all chains. "
+                "Stuck sites are marked.",
+                alternative=f"Fraction of changes for {len(sites.is_constant)} sites, of which "
+                f"{sites.count('stuck')} are stuck and {sites.count('constant')} constant.",
+            )
+        )
+    return {figure.key: figure for figure in figures}
+
+
+def draw_figures(trace: Trace, mixing: Mixing) -> dict[str, bytes]:
+    """Draw them as SVG, by key."""
+    drawn = {"trace": _draw_trace(trace)}
+    if mixing.sites is not None and mixing.num_draws > 1:
+        drawn["changes"] = _draw_changes(trace, mixing.sites)
+    return drawn
+
+
+@style.applied()
+def _draw_trace(trace: Trace) -> bytes:
+    """Log-density against row, a line per chain, warm-up shaded; of an ensemble the mean of its replicas."""
+    figure, (axes,) = style.subplots(1, 8.0, 3.4)
+    values = trace.arrays["log_density"]
+    values = values.mean(axis=2) if values.ndim == 3 else values
+    rows = np.unique(np.linspace(0, values.shape[1] - 1, MAX_POINTS).astype(int))
+    if trace.num_warmup_rows:
+        axes.axvspan(0, trace.num_warmup_rows, color="#EEEEEE", zorder=0, lw=0)
+    for chain, line in enumerate(values[:MAX_CHAINS_DRAWN]):
+        finite = np.where(np.isfinite(line[rows]), line[rows], np.nan)
+        axes.plot(rows, finite, lw=0.8, alpha=0.85, color=COLORS[chain % len(COLORS)])
+    axes.set_xlabel("kept step, warm-up first")
+    axes.set_ylabel("log-density U")
+    axes.margins(x=0)
+    if len(values) > MAX_CHAINS_DRAWN:
+        axes.set_title(f"First {MAX_CHAINS_DRAWN} of {len(values)} chains")
+    return _to_svg(figure)
+
+
+@style.applied()
+def _draw_changes(trace: Trace, sites: SiteVerdicts) -> bytes:
+    """Fraction of consecutive draws between which each site changes; stuck sites in red."""
+    paths = as_paths(trace.levels())
+    fraction = (paths[:, 1:] != paths[:, :-1]).mean(axis=(0, 1))
+    figure, (axes,) = style.subplots(1, 8.0, 2.8)
+    for is_in, color, label in (
+        (~sites.is_stuck, MOVING_COLOR, "mixed or constant"),
+        (sites.is_stuck, STUCK_COLOR, "stuck"),
+    ):
+        places = np.flatnonzero(is_in)
+        if len(places):
+            marker = "o" if color == MOVING_COLOR else "X"
+            axes.plot(places, fraction[places], marker, ms=4, color=color, label=label)
+    axes.set_xlabel("site")
+    axes.set_ylabel("fraction of draws that change it")
+    axes.set_ylim(0, max(1.1 * float(fraction.max()), 1e-3))
+    axes.locator_params(axis="x", integer=True)
+    if sites.is_stuck.any():
+        axes.legend()
+    return _to_svg(figure)
+
+
+@style.applied()
+def _to_svg(figure: "Drawing") -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()

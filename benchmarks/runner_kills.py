@@ -35,7 +35,7 @@ import numpy as np
 
 import steppe
 from steppe.run import driver, engine
-from steppe.run.store import RunDirectory
+from steppe.run.storage.directory import RunDirectory
 from steppe.targets import paper_bernoulli
 from steppe.trace import join
 

@@ -36,7 +36,7 @@ from steppe.run.engine import Engine
 from steppe.run.loop import encode
 from steppe.run.plan import make_plan
 from steppe.run.progress import progress_bar
-from steppe.run.store import RunDirectory
+from steppe.run.storage.directory import RunDirectory
 from steppe.targets import paper_bernoulli, rbm
 
 KEY = jax.random.key(0)

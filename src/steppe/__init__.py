@@ -13,7 +13,6 @@ from steppe.samplers import *  # noqa: F403
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.run.result import Run, open_run as open
 from steppe.run.adapt import Adapt
-from steppe.run.parts import merge
 from steppe.run.sample import sample
 from steppe.run.anneal import Annealed, anneal
 from steppe.run.schedule import geometric, linear, schedule
@@ -24,6 +23,7 @@ if _TYPE_CHECKING:
     __version__: str
     from steppe import interop
     from steppe.modes import FlatModes, find_flat_modes
+    from steppe.run.storage.shards import merge
 
 __all__ = [
     "errors",
@@ -69,7 +69,11 @@ _MODULES_WHEN_ASKED_FOR = (
     "theory",
     "training",
 )
-_NAMES_WHEN_ASKED_FOR = {"FlatModes": "steppe.modes", "find_flat_modes": "steppe.modes"}
+_NAMES_WHEN_ASKED_FOR = {
+    "FlatModes": "steppe.modes",
+    "find_flat_modes": "steppe.modes",
+    "merge": "steppe.run.storage.shards",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -8,7 +8,7 @@ with the jump from the current level to another one, and for the squared length 
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -39,6 +39,9 @@ class Domain:
     num_sites: int
     num_levels: tuple[int, ...]
     shape: tuple[int, ...]
+
+    # What the kind of domain is called in files; never changes, whatever the class is called.
+    id: ClassVar[str]
 
     # Whether every site takes any level whatever the others do; orders are the exception.
     is_site_product = True
@@ -195,6 +198,10 @@ class Domain:
 
     # ---- identity ------------------------------------------------------------------------------
 
+    def to_json(self) -> dict[str, object]:
+        """Id and parameters of the domain, as they stand in files."""
+        return {"id": self.id, "shape": [self.num_sites]}
+
     def _identity(self) -> tuple[Any, ...]:
         return (type(self).__name__, self.num_levels)
 
@@ -215,6 +222,8 @@ class Ordinal(Domain):
     levels
         At least two strictly increasing finite reals, or an integer `K` for `0, 1, …, K − 1`.
     """
+
+    id = "ordinal"
 
     def __init__(self, num_sites: int, levels: int | Sequence[float]) -> None:
         values = _levels(levels)
@@ -271,6 +280,9 @@ class Ordinal(Domain):
     def _level_sum(self) -> float:
         return self.levels[0] + self.levels[1]
 
+    def to_json(self) -> dict[str, object]:
+        return {**super().to_json(), "levels": list(self.levels)}
+
     def _identity(self) -> tuple[Any, ...]:
         return (*super()._identity(), self.levels)
 
@@ -281,8 +293,13 @@ class Ordinal(Domain):
 class Binary(Ordinal):
     """Bits: every site is 0 or 1."""
 
+    id = "binary"
+
     def __init__(self, num_sites: int) -> None:
         super().__init__(num_sites, (0.0, 1.0))
+
+    def to_json(self) -> dict[str, object]:
+        return Domain.to_json(self)
 
     def __repr__(self) -> str:
         return f"Binary({self.num_sites})"
@@ -291,8 +308,13 @@ class Binary(Ordinal):
 class Spin(Ordinal):
     """Spins: every site is −1 or +1. A flip is a jump of length 2, which the step size feels."""
 
+    id = "spin"
+
     def __init__(self, num_sites: int) -> None:
         super().__init__(num_sites, (-1.0, 1.0))
+
+    def to_json(self) -> dict[str, object]:
+        return Domain.to_json(self)
 
     def __repr__(self) -> str:
         return f"Spin({self.num_sites})"
@@ -309,6 +331,8 @@ class Categorical(Domain):
         Number of levels, at least 2: one integer for all sites or one per site. With one per site,
         rows are padded with zeros to the largest number; a padded column is never chosen.
     """
+
+    id = "categorical"
 
     def __init__(self, num_sites: int, num_levels: int | Sequence[int]) -> None:
         num_sites = _positive_count("num_sites", num_sites)
@@ -351,6 +375,9 @@ class Categorical(Domain):
 
     def flip(self, position: Array, sites: Array) -> Array:
         return jnp.where(sites[..., None], 1 - position, position)
+
+    def to_json(self) -> dict[str, object]:
+        return {**super().to_json(), "num_levels": list(self.num_levels)}
 
     def __repr__(self) -> str:
         levels = list(self.num_levels) if self.is_ragged else self.max_levels

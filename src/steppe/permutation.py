@@ -29,6 +29,7 @@ class Permutation(Domain):
         Number of items, which is also the number of places; at least 2.
     """
 
+    id = "permutation"
     is_site_product = False
 
     def __init__(self, num_sites: int) -> None:

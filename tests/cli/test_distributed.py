@@ -39,8 +39,8 @@ def test_two_processes_on_one_machine_draw_what_one_does(tmp_path):
             process.kill()
     assert [process.returncode for process in processes] == [0, 0, 0], said
     assert sorted(path.name for path in (tmp_path / "several").iterdir()) == [
-        "part-0000-of-0002",
-        "part-0001-of-0002",
+        "shard-0000-of-0002",
+        "shard-0001-of-0002",
     ]
     found, expected = (steppe.open(tmp_path / name).trace.arrays for name in ("several", "one"))
     assert set(found) == set(expected)

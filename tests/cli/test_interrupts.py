@@ -8,7 +8,7 @@ import time
 import pytest
 
 import steppe
-from steppe.run.store import RunDirectory
+from steppe.run.storage.directory import RunDirectory
 
 SECONDS_TO_LEAVE = 3.0
 ENDLESS = [
@@ -43,5 +43,5 @@ def test_one_signal_commits_everything_and_ends_the_process_within_three_seconds
     assert child.returncode == code
     assert "Traceback" not in said
     assert RunDirectory(out).problems() == []
-    assert RunDirectory(out).manifest()["index"] >= 2
+    assert RunDirectory(out).manifest().index >= 2
     assert steppe.open(out).trace.num_rows > 0

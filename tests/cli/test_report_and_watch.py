@@ -12,8 +12,8 @@ import pytest
 
 from page_examples import digits, write_examples
 from steppe.cli import main
-from steppe.run.glance import glance
-from steppe.run.store import RunDirectory
+from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.glance import glance
 
 SMALL = ["--target", "paper_bernoulli", "--recipe", "gibbs", "--num-draws", "30", "--num-warmup", "10"]
 

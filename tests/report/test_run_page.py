@@ -12,7 +12,8 @@ from steppe.report.page import write_page
 from steppe.report.page.gather import gather
 from steppe.results import Estimate
 from steppe.run.files import write_json
-from steppe.run.store import RunDirectory
+from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.record import dump
 from steppe.targets.bernoulli import paper_bernoulli
 
 
@@ -85,8 +86,8 @@ def test_damage_is_named_and_the_commit_before_it_is_shown(run_path, tmp_path):
 
 def test_a_run_that_is_not_complete_says_so(run_path, tmp_path):
     copy = shutil.copytree(run_path, tmp_path / "copy")
-    config = RunDirectory(copy).config()
-    write_json(copy / "run.json", {**config, "num_draws": 1000})
+    record = RunDirectory(copy).record().model_copy(update={"num_draws": 1000})
+    write_json(copy / "run.json", dump(record))
     verdicts = {verdict.claim: verdict for verdict in gather(copy).sections[0].results.verdicts}
     assert verdicts["The run is complete."].sentence == "200 of 1000 draws per chain are committed."
 

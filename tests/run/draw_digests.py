@@ -37,7 +37,7 @@ def cells() -> Iterator[tuple[str, steppe.Target, object, dict]]:
     for name in {**PUBLISHED_NAMES, **VARIANTS}:
         yield f"{name}-ragged", target_on("ragged"), RECIPES[name], {}
     rng = np.random.default_rng(3)
-    tour = tsp(rng.uniform(size=(7, 2)))
+    tour = tsp(coordinates=rng.uniform(size=(7, 2)))
     yield "two_opt-tour", tour, steppe.informed_permutation(), {}
     yield "all moves-tour", tour, steppe.informed_permutation(("swap", "two_opt", "insert")), {}
     yield "center-tour", tour, steppe.informed_permutation(coupling_variance=0.5), {}

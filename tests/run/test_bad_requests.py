@@ -11,7 +11,7 @@ from small_runs import KEY, RECIPE, TARGET, small_run
 import steppe
 from steppe.errors import SteppeError
 from steppe.run.adapt import Adapt
-from steppe.run.parts import merge
+from steppe.run.storage.shards import merge
 
 NOT_NUMBERS = ["1", b"1", [1], (1, 2), {}, object(), 1j, np.array([1, 2]), jnp.ones(2), print, float("nan")]
 NOT_COUNTS = [*NOT_NUMBERS, -1, 1.5, True, np.float32(2), float("inf"), 2**32, 10**30, None]

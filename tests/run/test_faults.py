@@ -14,7 +14,7 @@ from small_runs import COUNTS, digest, small_run
 import steppe
 from steppe.errors import DamagedRunError, RunMismatchError, StorageError
 from steppe.run import driver, engine
-from steppe.run.store import RunDirectory
+from steppe.run.storage.directory import RunDirectory
 
 
 class SimulatedKill(BaseException):
@@ -241,7 +241,7 @@ def test_only_one_process_writes(tmp_path):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"recipe": steppe.edmala(0.3)}, "sampler|numbers"),
+        ({"recipe": steppe.edmala(0.3)}, "sampler|parameters"),
         ({"recipe": steppe.dmala()}, "recipe"),
         ({"num_chains": 5}, "num_chains"),
         ({"thinning": 2}, "thinning"),

@@ -5,7 +5,8 @@ import pytest
 
 from steppe.errors import DamagedRunError
 from steppe.run.files import read_arrays, write_arrays
-from steppe.run.segments import Waiting, read_rows, write_rows
+from steppe.run.storage.segments import read_rows, write_rows
+from steppe.run.storage.waiting import Waiting
 
 CHAINS, ROWS = 3, 50
 
@@ -62,7 +63,7 @@ def test_rows_that_are_not_kept_stay_absent(tmp_path):
 def test_a_file_that_does_not_fit_its_record_is_damaged(tmp_path):
     record = write_rows(tmp_path / "000001.npz", rows(), 0, ROWS)
     with pytest.raises(DamagedRunError, match="for 49 rows"):
-        read_rows(tmp_path / "000001.npz", {**record, "num_rows": ROWS - 1})
+        read_rows(tmp_path / "000001.npz", record.model_copy(update={"num_rows": ROWS - 1}))
 
 
 def test_rows_wait_in_order_and_memory_is_used_again():

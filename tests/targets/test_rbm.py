@@ -85,7 +85,7 @@ def test_layerwise_gibbs_is_sampled_like_any_recipe():
     run = steppe.sample(
         targets.rbm(W, B, BV), targets.layerwise_gibbs(), key=jax.random.key(0), num_warmup=10, num_draws=50
     )
-    assert run.config["evaluations_per_step"] == 1
+    assert run.description.evaluations_per_step == 1
     assert run.data["posterior"]["position"].shape == (4, 50, 4)
 
 

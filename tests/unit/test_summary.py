@@ -19,16 +19,14 @@ STATES = np.asarray(TARGET.domain.enumerate())
 
 def run_of(trace, evaluations_per_step=1, seconds=2.0) -> Run:
     """A run with a trace made by hand."""
-    config = {
-        "recipe": "dmala",
-        "evaluations_per_step": evaluations_per_step,
-        "domain": repr(trace.domain),
-        "numbers": {},
-        "thinning": 1,
-        "num_warmup": 100,
-        "keep": "draws",
-    }
-    return Run(trace, config, seconds=seconds)
+    description = sampled().description.model_copy(
+        update={
+            "evaluations_per_step": evaluations_per_step,
+            "domain": trace.domain.to_json(),
+            "num_warmup": 100,
+        }
+    )
+    return Run(trace, description, seconds=seconds)
 
 
 def sampled(**options) -> Run:

@@ -13,7 +13,7 @@ from typing import Any
 from steppe.errors import DamagedRunError, RunMismatchError, SteppeError, StorageError
 from steppe.results import FILE_NAME, Array, Provenance, Results, read_results
 from steppe.run.files import read_json, write_json
-from steppe.run.store import software
+from steppe.run.storage.software import describe_software
 from steppe_edlp.catalogue import EXPERIMENTS, Experiment
 from steppe_edlp.request import Findings, Request, named
 from steppe_edlp.work import Work
@@ -138,7 +138,7 @@ def _results(experiment: Experiment, request: Request, findings: Findings, prove
 
 def _software() -> tuple[dict[str, str], str]:
     """Versions, and the device."""
-    versions = software()
+    versions = describe_software()
     return versions, versions.pop("device")
 
 

@@ -27,11 +27,10 @@ from steppe.cli.watch import watch
 from steppe.cli.where import Where, placed
 from steppe.errors import MissingPackageError, PeerError, RunError, SteppeError, StorageError
 from steppe.report.terminal import printable
-from steppe.run.parts import merge as merge_parts
-from steppe.run.parts import part_directories
 from steppe.run.result import Run, open_run
 from steppe.run.sample import sample
-from steppe.run.store import RunDirectory
+from steppe.run.storage.shards import find_run
+from steppe.run.storage.shards import merge as merge_shards
 from steppe.samplers import ALL_RECIPES
 
 app = App(name="steppe", help="Sample discrete distributions and find their flat modes.", version_flags=[])
@@ -155,11 +154,12 @@ def resume(
     as_json
         Print the summary as JSON.
     """
-    saved = dict(_existing(directory)[0].config()["metadata"])
+    saved = dict(find_run(directory)[0].record().metadata)
     if not saved:
         raise RunError(f"{directory} was not started by `steppe run`; continue it with `steppe.sample`.")
-    if is_own_code(saved["target"]) and target is None:
-        raise RunError(f"The run samples your own target; name it again: --target {saved['target']}.")
+    own = str(saved.get("target"))
+    if is_own_code(own) and target is None:
+        raise RunError(f"The run samples your own target; name it again: --target {own}.")
     changes = {"target": target, "num_draws": num_draws}
     request = checked({**saved, **{name: value for name, value in changes.items() if value is not None}})
     where = placed(devices, shard, distributed, process)
@@ -183,7 +183,7 @@ def merge(*parts: Path, out: Path, as_json: AsJson = False) -> None:
     as_json
         Print the summary as JSON.
     """
-    show_run(open_run(merge_parts(parts, out)), as_json)
+    show_run(open_run(merge_shards(parts, out)), as_json)
 
 
 @app.command
@@ -199,7 +199,7 @@ def verify(directory: Path, *, as_json: AsJson = False) -> None:
     as_json
         Print the findings as JSON.
     """
-    found = _existing(directory)
+    found = find_run(directory)
     problems = [
         problem if part.path == directory else f"{part.path.name}: {problem}"
         for part in found
@@ -227,7 +227,7 @@ def diagnose(directory: Path, *, as_json: AsJson = False) -> None:
     as_json
         Print the summary as JSON.
     """
-    _existing(directory)
+    find_run(directory)
     if not show_run(open_run(directory), as_json).diagnosis.ok:
         raise SystemExit(FOUND_SOMETHING)
 
@@ -318,12 +318,3 @@ def _sample(
         allow_other_version=allow_other_version,
         metadata=request.model_dump(exclude_none=True),
     )
-
-
-def _existing(directory: Path) -> list[RunDirectory]:
-    """The run directory, or the parts of the run in it."""
-    whole = RunDirectory(directory)
-    found = [whole] if whole.exists else part_directories(directory)
-    if not found:
-        raise RunError(f"{directory} is not a run directory: it has no run.json.")
-    return found

@@ -18,8 +18,7 @@ from rich.text import Text
 from steppe.diagnostics.sites import MIN_DRAWS, judge_sites
 from steppe.errors import RunError, StorageError
 from steppe.report.terminal import printable
-from steppe.run.glance import Glance, glance
-from steppe.run.result import domain_from
+from steppe.run.storage.glance import Glance, glance
 from steppe.trace import Trace
 
 MAX_CHAINS_SHOWN = 12
@@ -72,9 +71,8 @@ def _next(directory: Path, before: Glance) -> Glance:
 
 def view(seen: Glance) -> RenderableType:
     """What is shown of a look."""
-    config = seen.config
-    title = Text(printable(f"{config['recipe']} on {config['domain']}"), style="bold")
-    title.append(f"   {config['num_chains']} chains", style="not bold dim")
+    title = Text(printable(seen.record.title), style="bold")
+    title.append(f"   {seen.record.num_chains} chains", style="not bold dim")
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="cyan", no_wrap=True)
     facts.add_column()
@@ -88,14 +86,14 @@ def view(seen: Glance) -> RenderableType:
 
 
 def _facts(seen: Glance) -> Iterator[tuple[str, str | Text]]:
-    thinning = seen.config["thinning"]
+    thinning = seen.record.thinning
     phase = "warm-up" if seen.num_rows < seen.num_warmup_rows else "draws"
     done, planned = seen.num_rows * thinning, seen.num_rows_planned * thinning
     yield "committed", f"{done:,} of {planned:,} steps per chain ({phase})"
     if not seen.num_rows:
         yield "state", "nothing is committed yet"
         return
-    yield "speed", f"{seen.recent_speed * thinning * seen.config['num_chains']:,.0f} steps/s, all chains"
+    yield "speed", f"{seen.recent_speed * thinning * seen.record.num_chains:,.0f} steps/s, all chains"
     if seen.is_complete:
         yield "state", Text("complete", style="green")
     else:
@@ -116,7 +114,7 @@ def _time_left(seen: Glance) -> str:
 def _sites(seen: Glance) -> Iterator[tuple[str, str | Text]]:
     if "levels" not in seen.recent:
         return
-    domain = domain_from(seen.config)
+    domain = seen.record.make_domain()
     num_warmup = max(0, seen.num_warmup_rows - seen.first_recent_row)
     per_row = seen.recent["levels"].shape[0] * domain.num_sites
     first = max(num_warmup, _rows(seen) - MAX_LEVELS_JUDGED // max(per_row, 1))

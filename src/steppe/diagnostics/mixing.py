@@ -125,21 +125,22 @@ def assess(
     )
 
 
-def cost(trace: Trace, config: Mapping[str, Any], seconds: float) -> Cost:
+def cost(trace: Trace, thinning: int, per_step: float | None, seconds: float) -> Cost:
     """Count steps and model evaluations of a run.
 
     Parameters
     ----------
     trace
         The run.
-    config
-        Its description, of which thinning and the cost of a step are read.
+    thinning
+        Steps per row.
+    per_step
+        Model evaluations of one step of one chain, if they are known.
     seconds
         Time spent stepping.
     """
     log_density = trace.arrays[LOG_DENSITY]
-    num_steps = log_density.shape[0] * trace.num_rows * config["thinning"]
-    per_step = config.get("evaluations_per_step")
+    num_steps = log_density.shape[0] * trace.num_rows * thinning
     return Cost(num_steps, None if per_step is None else num_steps * per_step, seconds)
 
 

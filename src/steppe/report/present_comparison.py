@@ -17,7 +17,7 @@ from steppe.kernel.tilt import RoughnessTilt
 from steppe.report import style
 from steppe.report.cells import estimate, number
 from steppe.results import Array, Cell, Column, Estimate, Figure, Provenance, Results, Table
-from steppe.run.store import software
+from steppe.run.storage.software import describe_software
 from steppe.target import Target
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def present_comparison(
     target = request.target
     law = target_law(target) if next(iter(measured.values())).occupancies is not None else None
     figures = [EFFICIENCY_FIGURE, FLATNESS_FIGURE] + ([DISTANCE_FIGURE] if law is not None else [])
-    versions = software()
+    versions = describe_software()
     return Results(
         name=request.name,
         title="Samplers compared",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from steppe.intervals import normal_estimate
 from steppe.report import style
 from steppe.results import Cell, Column, Provenance, Results, Table
-from steppe.run.store import software
+from steppe.run.storage.software import describe_software
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +34,7 @@ NOTES = [
 
 def present_modes(found: "FlatModes") -> Results:
     """Return the ranking with intervals."""
-    versions = software()
+    versions = describe_software()
     return Results(
         name="modes",
         title=f"{len(found)} modes of {found.num_found} found",

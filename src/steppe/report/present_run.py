@@ -2,8 +2,8 @@
 
 import io
 import math
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,13 +15,14 @@ from steppe.report import style
 from steppe.report.cells import significant
 from steppe.report.summary import Summary, divide, to_finite
 from steppe.results import Cell, Column, Figure, Outcome, Provenance, Results, Table, Verdict
+from steppe.run.storage.record import RunDescription
 from steppe.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 MAX_CHAINS_LISTED = 64
-SHOWN_SETTINGS = ("recipe", "domain", "num_chains", "num_warmup", "num_draws", "thinning", "keep", "dtype")
+SHOWN_SETTINGS = ("recipe", "num_chains", "num_warmup", "num_draws", "thinning", "keep", "dtype")
 MAX_POINTS = 1000
 MAX_CHAINS_DRAWN = 16
 COLORS = ("#0077BB", "#EE7733", "#009988", "#CC3311", "#33BBEE", "#EE3377", "#332288", "#888888")
@@ -31,7 +32,7 @@ STUCK_COLOR, MOVING_COLOR = "#CC3311", "#0077BB"
 def present_run(summary: Summary) -> Results:
     """Return what a run says about itself as results; figures are drawn from its trace."""
     diagnosis = summary.diagnosis
-    described = present_description(summary.config, summary.cost.seconds, diagnosis.findings[1:])
+    described = present_description(summary.run, summary.cost.seconds, diagnosis.findings[1:])
     provenance = described.provenance.model_copy(update={"model_evaluations": summary.cost.num_evaluations})
     return described.model_copy(
         update={
@@ -43,19 +44,18 @@ def present_run(summary: Summary) -> Results:
     )
 
 
-def present_description(config: Mapping[str, Any], seconds: float, notes: list[str]) -> Results:
+def present_description(run: RunDescription, seconds: float, notes: list[str]) -> Results:
     """Return what is known of a run without looking at its draws."""
-    software = {name: str(value) for name, value in config.get("software", {}).items()}
-    seed = config.get("metadata", {}).get("seed")
-    numbers = {name: value for name, value in config["numbers"].items() if isinstance(value, int | float)}
+    software, seed = dict(run.software), run.metadata.get("seed")
+    shown = {name: getattr(run, name) for name in SHOWN_SETTINGS}
     return Results(
         name="run",
-        title=f"{config['recipe']} on {_name_target(config)}",
+        title=f"{run.recipe} on {_name_target(run)}",
         question="Did the chains mix, so that the draws can be relied on?",
-        settings={**{name: config[name] for name in SHOWN_SETTINGS if name in config}, **numbers},
+        settings={"domain": repr(run.make_domain()), **shown, **run.parameters},
         notes=notes,
         provenance=Provenance(
-            command="steppe run" if config.get("metadata") else "steppe.sample",
+            command="steppe run" if run.metadata else "steppe.sample",
             device=software.pop("device", "unknown"),
             versions=software,
             seeds=[seed] if isinstance(seed, int) else [],
@@ -64,9 +64,9 @@ def present_description(config: Mapping[str, Any], seconds: float, notes: list[s
     )
 
 
-def _name_target(config: Mapping[str, Any]) -> str:
-    named = config.get("metadata", {}).get("target")
-    return f"{named}, {config['domain']}" if named else config["domain"]
+def _name_target(run: RunDescription) -> str:
+    named, domain = run.metadata.get("target"), repr(run.make_domain())
+    return f"{named}, {domain}" if named else domain
 
 
 def _judge(summary: Summary) -> Verdict:
@@ -82,8 +82,8 @@ def _judge(summary: Summary) -> Verdict:
 
 
 def _list_facts(summary: Summary) -> Iterator[tuple[str, str]]:
-    mixing, config = summary.mixing, summary.config
-    yield "draws", _count_draws(mixing, config["thinning"], config["num_warmup"])
+    mixing, run = summary.mixing, summary.run
+    yield "draws", _count_draws(mixing, run.thinning, run.num_warmup)
     if mixing.sites is not None:
         yield "sites", _count_sites(mixing.sites)
     yield "chains", _count_chains(mixing)

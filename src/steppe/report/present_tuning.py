@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from steppe.intervals import normal_estimate
 from steppe.report import style
 from steppe.results import Column, Provenance, Results, Table
-from steppe.run.store import software
+from steppe.run.storage.software import describe_software
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +33,7 @@ CHOSEN_COLOR = "#CC3311"
 
 def present_tuning(tuned: "Tuned") -> Results:
     """Return every trial with its intervals, the chosen one marked, and why it was chosen."""
-    versions = software()
+    versions = describe_software()
     return Results(
         name="tuning",
         title=f"{tuned.number} of {tuned.recipe.name}",

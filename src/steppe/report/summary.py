@@ -2,8 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steppe.diagnostics.findings import Diagnosis
 from steppe.diagnostics.mixing import Cost, Mixing
@@ -12,6 +11,7 @@ from steppe.presented import Presented
 
 if TYPE_CHECKING:
     from steppe.results import Results
+    from steppe.run.storage.record import RunDescription
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -22,7 +22,7 @@ class Summary(Presented):
 
     Attributes
     ----------
-    config
+    run
         What was run.
     mixing
         Statistics and verdicts.
@@ -32,7 +32,7 @@ class Summary(Presented):
         What is wrong, in sentences.
     """
 
-    config: Mapping[str, Any]
+    run: "RunDescription"
     mixing: Mixing
     cost: Cost
     diagnosis: Diagnosis
@@ -47,8 +47,8 @@ class Summary(Presented):
         """Return plain numbers and strings; what is undefined or infinite is `None`."""
         mixing, sites, chains = self.mixing, self.mixing.sites, self.mixing.chains
         return {
-            "recipe": self.config["recipe"],
-            "domain": self.config["domain"],
+            "recipe": self.run.recipe,
+            "domain": repr(self.run.make_domain()),
             "num_chains": len(mixing.chain_means),
             "num_draws": mixing.num_draws,
             "ok": self.diagnosis.ok,

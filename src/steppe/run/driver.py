@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,11 @@ from steppe.errors import PeerError
 from steppe.run.engine import Engine
 from steppe.run.loop import Rows
 from steppe.run.progress import Reporter
-from steppe.run.segments import Waiting
-from steppe.run.store import RunDirectory
+from steppe.run.storage.waiting import Waiting
 from steppe.trace import join
+
+if TYPE_CHECKING:
+    from steppe.run.storage.directory import RunDirectory
 
 COMMIT_SECONDS = 10.0
 # A fast run on a small target fills this sooner; what waits for a commit stays small.
@@ -34,7 +36,7 @@ def collect(engine: Engine, num_rows: int, report: Reporter) -> dict[str, np.nda
     return join(parts) if parts else {}
 
 
-def stream(engine: Engine, num_rows: int, report: Reporter, directory: RunDirectory) -> None:
+def stream(engine: Engine, num_rows: int, report: Reporter, directory: "RunDirectory") -> None:
     """Run to a row, committing to disk every few seconds.
 
     The first interrupt (Ctrl-C or a termination request) commits what is done and ends the run.
@@ -69,7 +71,7 @@ class Commits:
         Rows for the next commit.
     """
 
-    def __init__(self, directory: RunDirectory) -> None:
+    def __init__(self, directory: "RunDirectory") -> None:
         self.waiting, self._spare = Waiting(COMMIT_BYTES), Waiting(COMMIT_BYTES)
         self._directory = directory
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="steppe-commit")

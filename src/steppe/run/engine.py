@@ -24,6 +24,7 @@ from steppe.run.devices import Devices
 from steppe.run.loop import Chain, Rows, Schedule, advance, start
 from steppe.run.observers import Observers
 from steppe.run.plan import BUFFER_BYTES, MAX_CAPACITY, MAX_STEPS, Plan
+from steppe.run.storage.leaves import name_leaves
 
 CHUNK_SECONDS = 0.5
 FIRST_CHUNK_ROWS = 8
@@ -95,20 +96,23 @@ class Engine:
         self.blocks = self.devices.place_blocks(blocks)
 
     def saved(self) -> dict[str, np.ndarray]:
-        """Copy every number of every chain that runs here, in the order of the tree."""
+        """Copy every number of every chain that runs here, by name."""
         own = len(self.plan.own_blocks)
-        leaves = jax.tree.leaves(self.blocks)
-        return {f"leaf{i:03d}": np.array(self.devices.fetch(leaf)[:own]) for i, leaf in enumerate(leaves)}
+        named = zip(name_leaves(self.blocks), jax.tree.leaves(self.blocks), strict=True)
+        return {name: np.array(self.devices.fetch(leaf)[:own]) for name, leaf in named}
 
     def resume(self, saved: dict[str, np.ndarray], next_row: int) -> None:
         """Continue from chains that were saved, checked against those freshly started."""
         leaves, structure = jax.tree.flatten(self.blocks)
         num_blocks = len(self.plan.own_blocks)
         restored = []
-        for i, leaf in enumerate(leaves):
-            array = saved.get(f"leaf{i:03d}")
+        for name, leaf in zip(name_leaves(self.blocks), leaves, strict=True):
+            array = saved.get(name)
             if array is None or array.shape != (num_blocks, *leaf.shape[1:]) or array.dtype != leaf.dtype:
-                raise RunMismatchError("The saved chains do not have the shape of this target and sampler.")
+                raise RunMismatchError(
+                    f"The saved chains do not have the shape of this target and sampler: {name} is not "
+                    f"{(num_blocks, *leaf.shape[1:])} of {leaf.dtype}."
+                )
             padded = self.devices.padded(self.plan.blocks_per_shard)
             fresh = self.devices.fetch(leaf)[num_blocks:padded]
             restored.append(jnp.asarray(np.concatenate([array, fresh])))

@@ -75,7 +75,7 @@ def read_json(path: Path) -> dict[str, Any]:
         seal = content.pop("sha256")
     except FileNotFoundError:
         raise DamagedRunError(f"{path.name} is missing.") from None
-    except (OSError, ValueError, KeyError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedRunError(f"{path.name} cannot be read as JSON: {error}.") from error
     # Not even a space may differ: who looks for damage wants to hear of every byte.
     if not is_as_written or hashlib.sha256(_canonical(content)).hexdigest() != seal:

@@ -1,21 +1,19 @@
 """`Run`: what came out of `sample`, in memory or on disk, and how to go on from it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from steppe.domain import Binary, Categorical, Domain, Ordinal, Spin
-from steppe.errors import RunError, RunMismatchError
+from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
-from steppe.permutation import Permutation
+from steppe.run.describe import describe_run, record_run
 from steppe.run.driver import collect
 from steppe.run.engine import Engine
-from steppe.run.parts import joined, part_directories
 from steppe.run.plan import longer
 from steppe.run.progress import progress_bar
-from steppe.run.store import RunDirectory
 from steppe.trace import Trace, by_row, join
 
 if TYPE_CHECKING:
@@ -25,6 +23,8 @@ if TYPE_CHECKING:
     from steppe.diagnostics.mixing import Observables
     from steppe.diagnostics.running import RunningFigures
     from steppe.report.summary import Summary
+    from steppe.run.storage.directory import RunDirectory
+    from steppe.run.storage.record import RunDescription
 
 
 class Run:
@@ -32,8 +32,6 @@ class Run:
 
     Attributes
     ----------
-    config
-        What was run, as plain numbers and strings.
     path
         The run directory, or `None` while in memory.
     """
@@ -41,7 +39,7 @@ class Run:
     def __init__(
         self,
         trace: Trace | Callable[[], Trace],
-        config: Mapping[str, Any],
+        description: "RunDescription | Callable[[], RunDescription]",
         *,
         path: Path | None = None,
         engine: Engine | None = None,
@@ -49,7 +47,7 @@ class Run:
         seconds: float = 0.0,
     ) -> None:
         self._trace = trace
-        self.config = dict(config)
+        self._description = description
         self.path = path
         self.seconds = seconds
         self._engine = engine
@@ -63,44 +61,62 @@ class Run:
             self._trace = self._trace()
         return self._trace
 
-    @classmethod
-    def in_memory(
-        cls, engine: Engine, recipe: Recipe, arrays: Mapping[str, np.ndarray], config: Mapping[str, Any]
-    ) -> "Run":
-        """Wrap what was collected."""
-        domain = engine.sampler.target.domain
-        trace = Trace(arrays, engine.plan.num_warmup_rows, domain)
-        return cls(trace, config, engine=engine, recipe=recipe, seconds=engine.seconds)
+    @property
+    def description(self) -> "RunDescription":
+        """What was run: the sampler, its hyper-parameters, the domain, the counts."""
+        if callable(self._description):
+            self._description = self._description()
+        return self._description
 
     @classmethod
-    def on_disk(
-        cls, directory: RunDirectory, *, engine: Engine | None = None, recipe: Recipe | None = None
+    def in_memory(
+        cls,
+        engine: Engine,
+        recipe: Recipe,
+        arrays: Mapping[str, np.ndarray],
+        metadata: Mapping[str, Any] | None,
     ) -> "Run":
-        """Read a run directory up to its newest sound commit."""
-        config, manifest = directory.config(), directory.newest()
-        warmup_rows = -(-config["num_warmup"] // config["thinning"])
-        domain = domain_from(config)
+        """Wrap what was collected."""
+        plan = engine.plan
         return cls(
-            # Read when asked for: a long run on disk may be larger than memory.
-            lambda: Trace(join(directory.segments()), warmup_rows, domain),
-            config,
-            path=directory.path,
+            Trace(arrays, plan.num_warmup_rows, engine.sampler.target.domain),
+            # Made when asked for: what checks it takes longer to import than a small run to sample.
+            partial(describe_run, engine, plan, recipe, metadata),
             engine=engine,
             recipe=recipe,
-            seconds=manifest["seconds"],
+            seconds=engine.seconds,
         )
 
     @classmethod
-    def in_parts(cls, path: Path, parts: Sequence[RunDirectory]) -> "Run":
-        """Read the parts of a run as one, as far as all of them have got."""
-        config, arrays, seconds = joined(parts)
-        warmup_rows = -(-config["num_warmup"] // config["thinning"])
-        return cls(Trace(arrays, warmup_rows, domain_from(config)), config, path=path, seconds=seconds)
+    def on_disk(
+        cls, directory: "RunDirectory", *, engine: Engine | None = None, recipe: Recipe | None = None
+    ) -> "Run":
+        """Read a run directory up to its newest sound commit."""
+        record, manifest = directory.record(), directory.newest()
+        domain = record.make_domain()
+        return cls(
+            # Read when asked for: a long run on disk may be larger than memory.
+            lambda: Trace(join(directory.segments()), record.num_warmup_rows, domain),
+            record,
+            path=directory.path,
+            engine=engine,
+            recipe=recipe,
+            seconds=manifest.seconds,
+        )
+
+    @classmethod
+    def in_shards(cls, path: Path, shards: "Sequence[RunDirectory]") -> "Run":
+        """Read the shards of a run as one, as far as all of them have got."""
+        from steppe.run.storage.shards import join_shards
+
+        record, arrays, seconds = join_shards(shards)
+        trace = Trace(arrays, record.num_warmup_rows, record.make_domain())
+        return cls(trace, record, path=path, seconds=seconds)
 
     @property
     def data(self) -> "DataTree":
         """The run as an xarray `DataTree` in ArviZ schema."""
-        return self.trace.to_datatree({"steppe": _as_attributes(self.config)["steppe"]})
+        return self.trace.to_datatree({"steppe": self.description.model_dump_json()})
 
     @property
     def observers(self) -> "RunningFigures":
@@ -115,8 +131,8 @@ class Run:
             )
         if chains.observers is None:
             raise RunError(
-                f"`sample(keep={self.config['keep']!r})` makes no running figures: the draws themselves are "
-                "kept. Sample with `keep='stats'` or `keep='none'` for them."
+                f"`sample(keep={self.description.keep!r})` makes no running figures: the draws themselves "
+                "are kept. Sample with `keep='stats'` or `keep='none'` for them."
             )
         self._check_is_newest()
         return RunningFigures.of(chains.observers, self._engine.plan.num_chains)
@@ -136,8 +152,10 @@ class Run:
         from steppe.diagnostics.mixing import assess, cost
         from steppe.report.summary import Summary
 
-        mixing = assess(self.trace, thinning=self.config["thinning"], observables=observables, limit=limit)
-        return Summary(self.config, mixing, cost(self.trace, self.config, self.seconds), diagnose(mixing))
+        run = self.description
+        mixing = assess(self.trace, thinning=run.thinning, observables=observables, limit=limit)
+        spent = cost(self.trace, run.thinning, run.evaluations_per_step, self.seconds)
+        return Summary(run, mixing, spent, diagnose(mixing))
 
     def diagnose(self, observables: "Observables | None" = None, *, limit: float = 1.05) -> "Diagnosis":
         """Say whether the run can be relied on, and what is wrong; arguments as in `summary`."""
@@ -156,19 +174,21 @@ class Run:
         with progress_bar(engine.plan, engine.next_row, progress) as report:
             arrays = collect(engine, engine.plan.num_rows, report)
         joined = join([by_row(self.trace.arrays), by_row(arrays)])
-        config = {**self.config, "num_draws": engine.plan.num_draws}
         assert self._recipe is not None
-        return Run.in_memory(engine, self._recipe, joined, config)
+        return Run.in_memory(engine, self._recipe, joined, self.description.metadata)
 
     def save(self, path: str | Path) -> Path:
         """Write a run in memory as a run directory that `steppe.open` reads and `sample` can continue."""
-        if self._engine is None:
+        from steppe.run.storage.directory import RunDirectory
+
+        if self._engine is None or self._recipe is None:
             raise RunError(
                 "Only a run made by `sample` in this process can be saved; this one is on disk already."
             )
         self._check_is_newest()
         directory = RunDirectory(path)
-        directory.create(self.config)
+        metadata = self.description.metadata
+        directory.create(record_run(self._engine, self._engine.plan, self._recipe, metadata))
         try:
             rows, chains = by_row(self.trace.arrays), self._engine.saved()
             directory.commit(rows, chains, self._num_rows_run, self.seconds)
@@ -182,9 +202,8 @@ class Run:
             raise RunError("The run was extended since. Use the run that `extend` returned.")
 
     def __repr__(self) -> str:
-        config = self.config
-        kept = max(0, self.trace.num_rows - self.trace.num_warmup_rows)
-        return f"Run({config['recipe']} on {config['domain']}: {config['num_chains']} chains × {kept} draws)"
+        run, kept = self.description, max(0, self.trace.num_rows - self.trace.num_warmup_rows)
+        return f"Run({run.title}: {run.num_chains} chains × {kept} draws)"
 
 
 def open_run(path: str | Path) -> Run:
@@ -193,33 +212,11 @@ def open_run(path: str | Path) -> Run:
     Parameters
     ----------
     path
-        Directory written by `sample(out=...)` or `Run.save`, or one that holds the parts of a run.
+        Directory written by `sample(out=...)` or `Run.save`, or one that holds the shards of a run.
     """
-    directory = RunDirectory(path)
-    if directory.exists:
-        return Run.on_disk(directory)
-    parts = part_directories(Path(path))
-    if not parts:
-        raise RunError(f"{path} is not a run directory: it has no run.json.")
-    return Run.in_parts(Path(path), parts)
+    from steppe.run.storage.shards import find_run
 
-
-def domain_from(config: Mapping[str, Any]) -> Domain:
-    """Rebuild the domain of a run from its description; nothing is evaluated."""
-    shown, num_levels = config["domain"], config["num_levels"]
-    kinds = {"Binary": Binary, "Spin": Spin, "Permutation": Permutation}
-    kind = shown.split("(")[0]
-    if kind in kinds:
-        return kinds[kind](len(num_levels))
-    if kind == "Categorical":
-        return Categorical(len(num_levels), num_levels)
-    if kind == "Ordinal":
-        levels = shown.split("levels=[")[1].split("]")[0]
-        return Ordinal(len(num_levels), [float(level) for level in levels.split(",")])
-    raise RunMismatchError(f"The run is on a domain this version does not know: {shown}.")
-
-
-def _as_attributes(config: Mapping[str, Any]) -> dict[str, str]:
-    import json
-
-    return {"steppe": json.dumps(dict(config), sort_keys=True)}
+    whole_or_shards = find_run(Path(path))
+    if whole_or_shards[0].path == Path(path):
+        return Run.on_disk(whole_or_shards[0])
+    return Run.in_shards(Path(path), whole_or_shards)

@@ -1,15 +1,12 @@
 """`sample`: from a target and a recipe to draws, in memory or on disk."""
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from steppe.arguments import random_key
@@ -17,16 +14,18 @@ from steppe.errors import RunError, RunMismatchError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.start import check_start
 from steppe.run.adapt import Adapt, what_to_adapt
+from steppe.run.describe import check_same_run, record_run
 from steppe.run.devices import Device, make_devices
 from steppe.run.driver import collect, stream
 from steppe.run.engine import Engine
-from steppe.run.fingerprint import sampler_digest, target_digest
-from steppe.run.parts import part_path
-from steppe.run.plan import Keep, Plan, make_plan
+from steppe.run.plan import Keep, make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.result import Run
-from steppe.run.store import RunDirectory, software
 from steppe.target import Target
+
+if TYPE_CHECKING:
+    from steppe.run.storage.directory import RunDirectory
+    from steppe.run.storage.record import RunRecord
 
 
 def sample(
@@ -129,7 +128,10 @@ def sample(
             what = "`sample(resume=True)`" if resume else "A run in parts"
             raise RunError(f"{what} needs `out`, the directory of the run.")
         return _in_memory(engine, recipe, initial, progress, metadata)
-    directory = RunDirectory(part_path(Path(out), plan.shard))
+    from steppe.run.storage.directory import RunDirectory
+    from steppe.run.storage.shards import shard_path
+
+    directory = RunDirectory(shard_path(Path(out), plan.shard))
     return _on_disk(engine, recipe, initial, progress, directory, resume, metadata, allow_other_version)
 
 
@@ -162,7 +164,7 @@ def _in_memory(
     engine.start(initial)
     with progress_bar(engine.plan, 0, progress) as report:
         arrays = collect(engine, engine.plan.num_rows, report)
-    return Run.in_memory(engine, recipe, arrays, description(engine, recipe, metadata))
+    return Run.in_memory(engine, recipe, arrays, metadata)
 
 
 def _on_disk(
@@ -170,20 +172,20 @@ def _on_disk(
     recipe: Recipe,
     initial: Any,
     progress: bool | None,
-    directory: RunDirectory,
+    directory: "RunDirectory",
     resume: bool,
     metadata: Mapping[str, Any] | None,
     allow_other_version: bool,
 ) -> Run:
     engine.start(initial)
-    config = description(engine, recipe, metadata)
+    record = record_run(engine, engine.plan, recipe, metadata)
     try:
         if resume and directory.exists:
             directory.lock()
-            _check_same(directory.config(), config, allow_other_version)
+            check_same_run(directory.record(), record, allow_other_version=allow_other_version)
         else:
-            directory.create(config)
-        _continue(engine, directory, config)
+            directory.create(record)
+        _continue(engine, directory, record)
         with progress_bar(engine.plan, engine.next_row, progress) as report:
             stream(engine, engine.plan.num_rows, report, directory)
     finally:
@@ -191,11 +193,11 @@ def _on_disk(
     return Run.on_disk(directory, engine=engine, recipe=recipe)
 
 
-def _continue(engine: Engine, directory: RunDirectory, config: Mapping[str, Any]) -> None:
+def _continue(engine: Engine, directory: "RunDirectory", record: "RunRecord") -> None:
     """Go to the newest commit that all processes have; a new run has none."""
     manifest = directory.manifest()
-    own_row = manifest["next_row"] if manifest else 0
-    rows, runs = engine.devices.gather([own_row, _short_digest(config)]).T
+    own_row = manifest.next_row if manifest else 0
+    rows, runs = engine.devices.gather([own_row, _short_digest(record)]).T
     if (runs != runs[0]).any():
         raise RunMismatchError("The processes were not started with the same target, sampler and counts.")
     if rows.min() < own_row:
@@ -203,55 +205,9 @@ def _continue(engine: Engine, directory: RunDirectory, config: Mapping[str, Any]
         manifest = directory.manifest()
     directory.quarantine_newer()
     if manifest is not None:
-        engine.resume(directory.chains(), manifest["next_row"])
+        engine.resume(directory.chains(), manifest.next_row)
 
 
-def _short_digest(config: Mapping[str, Any]) -> int:
-    shared = {name: value for name, value in config.items() if name not in ("shard", "software", "metadata")}
-    content = json.dumps(shared, sort_keys=True).encode()
-    return int.from_bytes(hashlib.sha256(content).digest()[:3], "big")
-
-
-def _check_same(saved: Mapping[str, Any], wanted: Mapping[str, Any], allow_other_version: bool) -> None:
-    """Refuse to continue a run as something else; more draws of the same are welcome."""
-    for name in wanted:
-        if name in ("num_draws", "evaluations_per_step", "software", "metadata"):
-            continue
-        if saved.get(name) != wanted[name]:
-            raise RunMismatchError(
-                f"The run on disk has {name} {saved.get(name)!r}, this one has {wanted[name]!r}. Continue "
-                "it with what it was started with, or start another in a new directory."
-            )
-    made_with, here = saved["software"]["jax"], wanted["software"]["jax"]
-    if made_with != here and not allow_other_version:
-        raise RunMismatchError(
-            f"The run on disk was made with jax {made_with}, this is {here}; draws might differ in the last "
-            "bit. Install that version to continue, or allow the other one (`allow_other_version`)."
-        )
-
-
-def description(engine: Engine, recipe: Recipe, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return everything that defines the draws, ready for JSON."""
-    plan, sampler = engine.plan, engine.sampler
-    return {
-        "recipe": recipe.name,
-        "evaluations_per_step": sampler.evaluations_per_step,
-        "numbers": {name: float(value) for name, value in sampler.numbers.items()},
-        "sampler": sampler_digest(sampler),
-        "target": target_digest(sampler.target),
-        "domain": repr(sampler.target.domain),
-        "num_levels": list(sampler.target.domain.num_levels),
-        "key": np.asarray(jax.random.key_data(engine.root)).tolist(),
-        "key_type": str(jax.random.key_impl(engine.root)),
-        "dtype": str(jnp.result_type(float)),
-        "adapt": None if engine.schedule.adapt is None else dataclasses.asdict(engine.schedule.adapt),
-        "shard": [plan.shard.index, plan.shard.count],
-        **_plan_fields(plan),
-        "software": software(),
-        "metadata": dict(metadata or {}),
-    }
-
-
-def _plan_fields(plan: Plan) -> dict[str, Any]:
-    names = ("num_chains", "num_warmup", "num_draws", "thinning", "keep", "chain_block")
-    return {name: getattr(plan, name) for name in names}
+def _short_digest(record: "RunRecord") -> int:
+    shared = record.model_dump_json(exclude={"shard", "software", "metadata"})
+    return int.from_bytes(hashlib.sha256(shared.encode()).digest()[:3], "big")

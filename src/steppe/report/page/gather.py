@@ -7,9 +7,9 @@ from steppe.errors import RunError, SteppeError, StorageError
 from steppe.report.page.view import Gathered, Picture, Section
 from steppe.report.present_run import describe_figures, draw_figures, present_description
 from steppe.results import FILE_NAME, Results, Verdict, read_results
-from steppe.run.parts import part_directories
 from steppe.run.result import Run, open_run
-from steppe.run.store import RunDirectory
+from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.shards import find_shards
 
 FIGURES = "figures"
 # A drawing with more marks than this is shown as pixels where both exist: it loads and scrolls faster.
@@ -43,7 +43,7 @@ def gather(directory: Path) -> Gathered:
 def list_parts(directory: Path) -> list[RunDirectory]:
     """The run in a directory, or the parts of one; empty if there is none."""
     whole = RunDirectory(directory)
-    return [whole] if whole.exists else part_directories(directory)
+    return [whole] if whole.exists else find_shards(directory)
 
 
 def gather_problems(parts: list[RunDirectory]) -> list[str]:
@@ -61,7 +61,7 @@ def gather_run(run: Run) -> Section:
     try:
         summary = run.summary()
     except RunError as error:  # no statistics were kept, or no draws are there yet
-        return Section(present_description(run.config, run.seconds, [str(error)]), {})
+        return Section(present_description(run.description, run.seconds, [str(error)]), {})
     presented = summary.present()
     drawn = draw_figures(trace, summary.mixing)
     update = {
@@ -74,7 +74,7 @@ def gather_run(run: Run) -> Section:
 
 def _judge_progress(run: Run) -> list[Verdict]:
     """Said only of a run that has not got to its end."""
-    drawn, wanted = run.trace.num_rows - run.trace.num_warmup_rows, run.config["num_draws"]
+    drawn, wanted = run.trace.num_rows - run.trace.num_warmup_rows, run.description.num_draws
     if drawn >= wanted:
         return []
     sentence = f"{drawn} of {wanted} draws per chain are committed."

@@ -11,17 +11,14 @@ A kill between any two system calls leaves the newest manifest whole and everyth
 
 import contextlib
 import io
-import platform
+import json
 import re
-from collections.abc import Iterator, Sequence
-from importlib.metadata import version
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import jax
 import numpy as np
 
-from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
+from steppe.errors import DamagedRunError, RunError, StorageError
 from steppe.run.files import (
     TEMPORARY,
     checked_bytes,
@@ -31,13 +28,21 @@ from steppe.run.files import (
     write_arrays,
     write_json,
 )
-from steppe.run.segments import read_rows, write_rows
+from steppe.run.storage.record import (
+    FileRecord,
+    Manifest,
+    RunRecord,
+    dump,
+    read_manifest,
+    read_record,
+)
+from steppe.run.storage.segments import read_rows, write_rows
+from steppe.run.storage.software import describe_software
 
-FORMAT = 1
 KEPT_MANIFESTS = 2
-_MANIFEST = re.compile(r"manifest-(\d{6,})\.json")
-_NUMBERED = re.compile(r"(?:manifest-)?(\d{6,})\.(?:npz|json)")
-_SAFE_NAME = re.compile(r"\d{6,}\.npz")
+_MANIFEST = re.compile(r"manifest-([0-9]{6,18})\.json")
+_NUMBERED = re.compile(r"(?:manifest-)?([0-9]{6,18})\.(?:npz|json)")
+_SEGMENT = re.compile(r"([0-9]{6,18})\.npz")
 
 
 class RunDirectory:
@@ -46,7 +51,7 @@ class RunDirectory:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self._lock: contextlib.ExitStack | None = None
-        self._manifest: dict[str, Any] | None = None
+        self._manifest: Manifest | None = None
         self._is_manifest_known = False
         self.quarantined: list[str] = []
         self._scratch = io.BytesIO()
@@ -61,7 +66,7 @@ class RunDirectory:
         except OSError:  # a path that cannot be, or may not be looked at
             return False
 
-    def create(self, config: dict[str, Any]) -> None:
+    def create(self, record: RunRecord) -> None:
         """Start a run in an empty or new directory."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -81,7 +86,7 @@ class RunDirectory:
                 "can be written."
             ) from error
         self.lock()
-        write_json(self.path / "run.json", {"format": FORMAT, **config})
+        write_json(self.path / "run.json", dump(record))
 
     def lock(self) -> None:
         """Become the one writer. The system drops the lock when the process ends, however it ends."""
@@ -95,17 +100,11 @@ class RunDirectory:
 
     # ---- reading -------------------------------------------------------------------------------
 
-    def config(self) -> dict[str, Any]:
+    def record(self) -> RunRecord:
         """Return what is run."""
-        config = read_json(self.path / "run.json")
-        if config.get("format") != FORMAT:
-            raise RunMismatchError(
-                f"{self.path} was written in format {config.get('format')!r}; this version reads {FORMAT}. "
-                "Use a matching version of steppe."
-            )
-        return config
+        return read_record(str(self.path), read_json(self.path / "run.json"))
 
-    def manifest(self) -> dict[str, Any] | None:
+    def manifest(self) -> Manifest | None:
         """Return the newest manifest that verifies with everything it names, or `None` before the first."""
         if not self._is_manifest_known:
             self._take(next(self._sound_manifests(), None))
@@ -113,14 +112,14 @@ class RunDirectory:
 
     def rewind(self, next_row: int) -> None:
         """Take the commit that ends at a row for the newest, so that processes continue from the same."""
-        found = next((m for m in self._sound_manifests() if m["next_row"] == next_row), None)
+        found = next((m for m in self._sound_manifests() if m.next_row == next_row), None)
         if found is None and next_row > 0:
             raise DamagedRunError(
                 f"{self.path} has no sound commit of row {next_row}, where another process of the run is."
             )
         self._take(found)
 
-    def newest(self) -> dict[str, Any]:
+    def newest(self) -> Manifest:
         """Return the newest sound manifest, of a run that has one."""
         manifest = self.manifest()
         if manifest is not None:
@@ -135,26 +134,25 @@ class RunDirectory:
     def segments(self) -> Iterator[dict[str, np.ndarray]]:
         """Yield the rows of every commit, in order."""
         manifest = self.manifest()
-        for record in manifest["segments"] if manifest else ():
-            yield read_rows(self.path / "segments" / record["file"], record)
+        for segment in manifest.segments if manifest else ():
+            yield read_rows(self.path / "segments" / segment.file, segment)
 
     def chains(self) -> dict[str, np.ndarray]:
         """Return the chains after the last commit."""
         manifest = self.manifest()
         assert manifest is not None
-        record = manifest["chains"]
-        return read_arrays(self.path / "chains" / record["file"], record)
+        return read_arrays(self.path / "chains" / manifest.chains.file, dump(manifest.chains))
 
     def problems(self) -> list[str]:
         """Read every byte and name everything that is damaged, missing or left over."""
         found: list[str] = []
         try:
-            self.config()
+            self.record()
         except StorageError as error:
             found.append(str(error))
         for manifest_path in self._manifest_paths():
             try:
-                manifest = read_json(manifest_path)
+                manifest = read_manifest(manifest_path.name, read_json(manifest_path))
             except DamagedRunError as error:
                 found.append(str(error))
                 continue
@@ -169,35 +167,34 @@ class RunDirectory:
     # ---- writing -------------------------------------------------------------------------------
 
     def commit(
-        self, rows: dict[str, np.ndarray], chains: dict[str, np.ndarray], next_row: int, seconds: float
+        self, rows: Mapping[str, np.ndarray], chains: Mapping[str, np.ndarray], next_row: int, seconds: float
     ) -> None:
         """Make rows, and the chains they lead to, permanent."""
         previous = self.manifest()
-        index = previous["index"] + 1 if previous else 1
+        index = previous.index + 1 if previous else 1
         name = f"{index:06d}.npz"
-        first_row = previous["next_row"] if previous else 0
+        first_row = previous.next_row if previous else 0
         segment = write_rows(
             self.path / "segments" / name, rows, first_row, next_row - first_row, self._scratch
         )
-        manifest = {
-            "format": FORMAT,
-            "index": index,
-            "next_row": next_row,
-            "seconds": seconds + (previous["seconds"] if previous else 0.0),
-            "segments": [*(previous["segments"] if previous else ()), segment],
-            "chains": write_arrays(self.path / "chains" / name, chains),
-            "config": checked_digest(self.path / "run.json"),
-            "previous": checked_digest(self._manifest_path(index - 1)) if previous else None,
-            "software": software(),
-        }
-        write_json(self._manifest_path(index), manifest)
+        manifest = Manifest(
+            index=index,
+            next_row=next_row,
+            seconds=seconds + (previous.seconds if previous else 0.0),
+            segments=[*(previous.segments if previous else ()), segment],
+            chains=FileRecord.model_validate(write_arrays(self.path / "chains" / name, chains)),
+            config=_read_seal(self.path / "run.json"),
+            previous=_read_seal(self._manifest_path(index - 1)) if previous else None,
+            software=describe_software(),
+        )
+        write_json(self._manifest_path(index), dump(manifest))
         self._take(manifest)
         self._drop_old(index - KEPT_MANIFESTS)
 
     def quarantine_newer(self) -> list[str]:
         """Move aside, never delete, whatever is newer than the newest sound manifest."""
         manifest = self.manifest()
-        newest = manifest["index"] if manifest else 0
+        newest = manifest.index if manifest else 0
         for path in sorted(self._outside_quarantine("*")):
             numbered = _NUMBERED.fullmatch(path.name.removesuffix(TEMPORARY))
             is_newer = numbered is not None and int(numbered[1]) > newest
@@ -208,7 +205,7 @@ class RunDirectory:
 
     # ---- inside --------------------------------------------------------------------------------
 
-    def _take(self, manifest: dict[str, Any] | None) -> None:
+    def _take(self, manifest: Manifest | None) -> None:
         self._manifest, self._is_manifest_known = manifest, True
 
     def _is_beginning(self, path: Path) -> bool:
@@ -220,10 +217,10 @@ class RunDirectory:
         quarantine = self.path / "quarantine"
         return (path for path in self.path.rglob(pattern) if quarantine not in path.parents)
 
-    def _sound_manifests(self) -> Iterator[dict[str, Any]]:
+    def _sound_manifests(self) -> Iterator[Manifest]:
         for path in self._manifest_paths():
             try:
-                manifest = read_json(path)
+                manifest = read_manifest(path.name, read_json(path))
             except DamagedRunError:
                 continue
             if not self._damage(manifest):
@@ -239,27 +236,20 @@ class RunDirectory:
 
     def _missing_manifests(self) -> list[str]:
         """Commits that left files but no manifest: cut short, or the manifest was deleted."""
-        committed = [int(p.stem) for p in (self.path / "segments").glob("*.npz") if p.stem.isdigit()]
+        names = [_SEGMENT.fullmatch(p.name) for p in (self.path / "segments").glob("*.npz")]
+        committed = [int(name[1]) for name in names if name]
         newest = max(committed, default=0)
         wanted = range(max(1, newest - KEPT_MANIFESTS + 1), newest + 1)
         missing = [f"manifest-{n:06d}.json" for n in wanted if not self._manifest_path(n).exists()]
         return [f"{name} is missing: its commit was cut short, or it was deleted." for name in missing]
 
-    def _damage(self, manifest: dict[str, Any]) -> list[str]:
+    def _damage(self, manifest: Manifest) -> list[str]:
         found = []
-        try:
-            records = [("segments", r) for r in manifest["segments"]] + [("chains", manifest["chains"])]
-            for folder, record in records:
-                # Names come from a file: never follow one out of the run directory.
-                if not _SAFE_NAME.fullmatch(record["file"]):
-                    found.append(f"A manifest names {record['file']!r}, which is not a file of a run.")
-                    continue
-                try:
-                    checked_bytes(self.path / folder / record["file"], record)
-                except DamagedRunError as error:
-                    found.append(f"{folder}/{error}")
-        except (KeyError, TypeError) as error:
-            found.append(f"A manifest lacks {error}.")
+        for folder, record in [*(("segments", s) for s in manifest.segments), ("chains", manifest.chains)]:
+            try:
+                checked_bytes(self.path / folder / record.file, dump(record))
+            except DamagedRunError as error:
+                found.append(f"{folder}/{error}")
         return found
 
     def _drop_old(self, newest_dropped: int) -> None:
@@ -286,19 +276,9 @@ class RunDirectory:
         return str(moved.relative_to(self.path))
 
 
-def checked_digest(path: Path) -> str:
-    """Return the digest a sealed JSON file carries, or an empty string if it is gone."""
-    import json
-
-    return json.loads(path.read_bytes())["sha256"] if path.exists() else ""
-
-
-def software() -> dict[str, str]:
-    """Return versions and device, for the record."""
-    return {
-        "steppe": version("steppe"),
-        "jax": jax.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "device": jax.devices()[0].device_kind,
-    }
+def _read_seal(path: Path) -> str:
+    """Return the digest a sealed JSON file carries."""
+    try:
+        return json.loads(path.read_bytes())["sha256"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DamagedRunError(f"{path.name} has changed while the run was written: {error}.") from error

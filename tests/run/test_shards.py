@@ -15,8 +15,8 @@ from small_runs import digest, small_run
 import steppe
 from steppe.errors import RunError, RunMismatchError, StorageError
 from steppe.run.adapt import Adapt
-from steppe.run.parts import merge
-from steppe.run.store import RunDirectory
+from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.shards import merge
 
 HERE = Path(__file__).parent
 TEN = {"num_chains": 10}  # three blocks, the last with idle lanes
@@ -91,14 +91,15 @@ if sys.argv[3] != "0":
                                shutdown_timeout_seconds=5)
 sys.path.insert(0, sys.argv[1])
 from small_runs import small_run, steppe
-from steppe.run import driver, engine, store
+from steppe.run import driver, engine
+from steppe.run.storage import directory
 from steppe.run.adapt import Adapt
 options = dict(option.split("=") for option in sys.argv[5:])
 engine.FIRST_CHUNK_ROWS = engine.MAX_CAPACITY = int(options.get("chunk", 64))
 driver.COMMIT_SECONDS = float(options.get("commit", 10))
 if "slow" in options:  # time to be killed in
-    commit = store.RunDirectory.commit
-    store.RunDirectory.commit = lambda *arguments: (time.sleep(0.1), commit(*arguments))
+    commit = directory.RunDirectory.commit
+    directory.RunDirectory.commit = lambda *arguments: (time.sleep(0.1), commit(*arguments))
 small_run(
     out=sys.argv[2], resume=True, num_chains=10, adapt=Adapt(pooled="pooled" in options),
     devices=int(options["devices"]) if "devices" in options else None,
@@ -161,7 +162,7 @@ def test_when_one_process_is_killed_both_stop_and_resume_gives_the_uninterrupted
     out = tmp_path / "run"
     processes = pair(out, "chunk=4", "commit=0", "slow=")
     deadline = time.monotonic() + 120
-    while len(list(out.glob("part-*/manifest-000005.json"))) < 2:
+    while len(list(out.glob("shard-*/manifest-000005.json"))) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     processes[victim].send_signal(signal.SIGKILL)
@@ -179,11 +180,11 @@ def test_when_one_process_is_killed_both_stop_and_resume_gives_the_uninterrupted
 def test_an_interrupt_of_one_process_stops_both_with_everything_committed(tmp_path, whole):
     out = tmp_path / "run"
     processes = pair(out, "chunk=4", "commit=0", "slow=")
-    while len(list(out.glob("part-*/manifest-000003.json"))) < 2:
+    while len(list(out.glob("shard-*/manifest-000003.json"))) < 2:
         time.sleep(0.02)
     processes[1].send_signal(signal.SIGTERM)
     assert wait(*processes)[1] == 143
-    rows = [RunDirectory(part).manifest()["next_row"] for part in sorted(out.iterdir())]
+    rows = [RunDirectory(part).manifest().next_row for part in sorted(out.iterdir())]
     assert rows[0] == rows[1]
     shutil.copytree(out, tmp_path / "copy")
     assert wait(*pair(out)) == [0, 0]

@@ -3,15 +3,16 @@
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from steppe.errors import DamagedRunError, RunError
+from steppe.errors import DamagedRunError
 from steppe.run.files import read_json
-from steppe.run.parts import part_directories, whole_config
-from steppe.run.segments import read_rows
-from steppe.run.store import RunDirectory
+from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.record import Manifest, RunRecord, SegmentRecord, read_manifest
+from steppe.run.storage.segments import read_rows
+from steppe.run.storage.shards import find_run, join_records
 from steppe.trace import join
 
 # The newest segments are read until they hold so many bytes; a longer run is judged by its recent past.
@@ -23,10 +24,10 @@ class Glance(NamedTuple):
 
     Attributes
     ----------
-    config
+    record
         What is run.
     num_rows, num_rows_planned
-        Committed rows and all rows, warm-up included; of the part that is behind, in a run in parts.
+        Committed rows and all rows, warm-up included; of the shard that is behind, in a run in shards.
     seconds
         Time spent stepping so far.
     recent_speed
@@ -39,7 +40,7 @@ class Glance(NamedTuple):
         Row the window begins with.
     """
 
-    config: dict[str, Any]
+    record: RunRecord
     num_rows: int
     num_rows_planned: int
     seconds: float
@@ -56,23 +57,20 @@ class Glance(NamedTuple):
     @property
     def num_warmup_rows(self) -> int:
         """Rows of warm-up."""
-        return -(-self.config["num_warmup"] // self.config["thinning"])
+        return self.record.num_warmup_rows
 
 
 def glance(path: Path) -> Glance:
-    """Look at a run, or at the parts of one."""
-    whole = RunDirectory(path)
-    parts = [whole] if whole.exists else part_directories(path)
-    if not parts:
-        raise RunError(f"{path} is not a run directory: it has no run.json.")
-    looks = [_one(part) for part in parts]
+    """Look at a run, or at the shards of one."""
+    directories = find_run(path)
+    looks = [_one(directory) for directory in directories]
     if len(looks) == 1:
         return looks[0]
-    return _together(looks, whole_config(parts))
+    return _together(looks, join_records(directories))
 
 
-def _together(looks: Sequence[Glance], config: dict[str, Any]) -> Glance:
-    """Parts as one run, as far as the part that is behind."""
+def _together(looks: Sequence[Glance], record: RunRecord) -> Glance:
+    """Shards as one run, as far as the shard that is behind."""
     behind = min(looks, key=lambda look: look.num_rows)
     first = max(look.first_recent_row for look in looks)
     last = min(look.first_recent_row + _length(look.recent) for look in looks)
@@ -80,7 +78,7 @@ def _together(looks: Sequence[Glance], config: dict[str, Any]) -> Glance:
     names = set.intersection(*(set(rows) for rows in shared))
     recent = {name: np.concatenate([rows[name] for rows in shared]) for name in sorted(names)}
     newest = min(look.seconds_since_commit for look in looks)
-    return behind._replace(config=config, recent=recent, first_recent_row=first, seconds_since_commit=newest)
+    return behind._replace(record=record, recent=recent, first_recent_row=first, seconds_since_commit=newest)
 
 
 def _rows_between(look: Glance, first: int, last: int) -> dict[str, np.ndarray]:
@@ -89,40 +87,41 @@ def _rows_between(look: Glance, first: int, last: int) -> dict[str, np.ndarray]:
 
 
 def _one(directory: RunDirectory) -> Glance:
-    config = directory.config()
-    planned = -(-config["num_warmup"] // config["thinning"]) + config["num_draws"]
+    record = directory.record()
+    planned = record.num_warmup_rows + record.num_draws
     newest_first = sorted(
         directory.path.glob("manifest-*.json"), key=lambda path: (len(path.name), path.name), reverse=True
     )
     for path in newest_first:
         try:
-            manifest, age = read_json(path), max(0.0, time.time() - path.stat().st_mtime)
-            recent, first = _window(directory.path, manifest["segments"])
-        except (DamagedRunError, FileNotFoundError, KeyError, TypeError):
+            manifest = read_manifest(path.name, read_json(path))
+            age = max(0.0, time.time() - path.stat().st_mtime)
+            recent, first = _window(directory.path, manifest.segments)
+        except (DamagedRunError, FileNotFoundError):
             continue  # the writer has just dropped it, or it is damaged: the one before will do
         speed = _speed(directory.path, manifest)
-        return Glance(config, manifest["next_row"], planned, manifest["seconds"], speed, age, recent, first)
-    return Glance(config, 0, planned, 0.0, 0.0, 0.0, {}, 0)
+        return Glance(record, manifest.next_row, planned, manifest.seconds, speed, age, recent, first)
+    return Glance(record, 0, planned, 0.0, 0.0, 0.0, {}, 0)
 
 
-def _window(path: Path, segments: Sequence[dict[str, Any]]) -> tuple[dict[str, np.ndarray], int]:
+def _window(path: Path, segments: Sequence[SegmentRecord]) -> tuple[dict[str, np.ndarray], int]:
     """Rows of the newest segments that fit the window, oldest first, and the row they begin with."""
-    chosen: list[dict[str, Any]] = []
-    for record in reversed(segments):
-        if chosen and sum(one["bytes"] for one in chosen) + record["bytes"] > WINDOW_BYTES:
+    chosen: list[SegmentRecord] = []
+    for segment in reversed(segments):
+        if chosen and sum(one.bytes for one in chosen) + segment.bytes > WINDOW_BYTES:
             break
-        chosen.insert(0, record)
-    # A name from a file: only its last part counts, so that it cannot lead out of the directory.
-    arrays = [read_rows(path / "segments" / Path(record["file"]).name, record) for record in chosen]
-    return (join(arrays), chosen[0]["first_row"]) if arrays else ({}, 0)
+        chosen.insert(0, segment)
+    arrays = [read_rows(path / "segments" / segment.file, segment) for segment in chosen]
+    return (join(arrays), chosen[0].first_row) if arrays else ({}, 0)
 
 
-def _speed(path: Path, manifest: dict[str, Any]) -> float:
-    rows, seconds = manifest["next_row"], manifest["seconds"]
+def _speed(path: Path, manifest: Manifest) -> float:
+    rows, seconds = manifest.next_row, manifest.seconds
     try:
-        before = read_json(path / f"manifest-{manifest['index'] - 1:06d}.json")
-        rows, seconds = rows - before["next_row"], seconds - before["seconds"]
-    except (DamagedRunError, KeyError, TypeError):
+        name = f"manifest-{manifest.index - 1:06d}.json"
+        before = read_manifest(name, read_json(path / name))
+        rows, seconds = rows - before.next_row, seconds - before.seconds
+    except DamagedRunError:
         pass  # the first commit, or the one before is gone: the mean over the whole run will do
     return rows / seconds if seconds > 0 else 0.0
 

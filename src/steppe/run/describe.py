@@ -1,0 +1,121 @@
+"""Description of a run: from an engine and a recipe to the record that a directory carries."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from steppe.errors import RunMismatchError
+from steppe.kernel.compose import Recipe
+from steppe.run.engine import Engine
+from steppe.run.plan import Plan
+
+if TYPE_CHECKING:
+    from steppe.run.storage.record import RunDescription, RunRecord
+
+# More draws of the same are welcome, and these do not shape them. The target is compared on its own.
+_MAY_DIFFER = {"num_draws", "evaluations_per_step", "software", "metadata", "target"}
+
+
+def describe_run(
+    engine: Engine, plan: Plan, recipe: Recipe, metadata: Mapping[str, object] | None
+) -> "RunDescription":
+    """Return what is run; an engine may have a longer plan by now."""
+    from steppe.run.storage.record import RunDescription
+
+    return RunDescription.model_validate(_fields(engine, plan, recipe, metadata))
+
+
+def record_run(
+    engine: Engine, plan: Plan, recipe: Recipe, metadata: Mapping[str, object] | None
+) -> "RunRecord":
+    """Return what is run with what its target is known by, which is evaluated for it."""
+    from steppe.run.storage.identity import identify_target
+    from steppe.run.storage.record import RunRecord
+
+    sampler = engine.sampler
+    uses_gradient = any(block.needs_gradient for block in sampler.blocks)
+    identity = identify_target(sampler.target, uses_gradient=uses_gradient)
+    return RunRecord.model_validate({**_fields(engine, plan, recipe, metadata), "target": identity})
+
+
+def check_same_run(saved: "RunRecord", wanted: "RunRecord", *, allow_other_version: bool) -> None:
+    """Refuse to continue a run as something else; more draws of the same are welcome.
+
+    Parameters
+    ----------
+    saved, wanted
+        The run on disk, and the one that is to be continued there.
+    allow_other_version
+        Whether another version of JAX, or another processor, may continue it: the target then needs to be
+        the same but for rounding.
+    """
+    from steppe.run.storage.record import first_difference
+
+    there, here = (record.model_dump(mode="json", exclude=_MAY_DIFFER) for record in (saved, wanted))
+    different = first_difference(there, here, "")
+    if different is not None:
+        name, there, here = different
+        raise RunMismatchError(
+            f"The run on disk has {name.removeprefix('.')} {there!r}, this one has {here!r}. Continue it "
+            "with what it was started with, or start another in a new directory."
+        )
+    if not allow_other_version:
+        _check_version(saved, wanted)
+    _check_target(saved, wanted, allow_other_version)
+
+
+def _check_version(saved: "RunRecord", wanted: "RunRecord") -> None:
+    made_with, here = saved.software.get("jax"), wanted.software.get("jax")
+    if made_with != here:
+        raise RunMismatchError(
+            f"The run on disk was made with jax {made_with}, this is {here}; draws might differ in the last "
+            "bit. Install that version to continue, or allow the other one (`allow_other_version`)."
+        )
+
+
+def _check_target(saved: "RunRecord", wanted: "RunRecord", allow_other_version: bool) -> None:
+    from steppe.run.storage.identity import are_close
+
+    there, here = saved.target, wanted.target
+    is_close = are_close(there.log_density, here.log_density, wanted.dtype) and are_close(
+        there.slope, here.slope, wanted.dtype
+    )
+    if is_close and (there == here or allow_other_version):
+        return
+    remedy = "Continue it with the target it was started with, or start another in a new directory."
+    if is_close and there.arrays == here.arrays and there.program == here.program:
+        remedy = (
+            f"Its log-density differs in the last bits, as on another processor: it was made on "
+            f"{saved.software.get('cpu')!r}, this is {wanted.software.get('cpu')!r}. Allow it "
+            "(`allow_other_version`) if the target is the same."
+        )
+    raise RunMismatchError(f"The run on disk has another target. {remedy}")
+
+
+def _fields(
+    engine: Engine, plan: Plan, recipe: Recipe, metadata: Mapping[str, object] | None
+) -> dict[str, object]:
+    from steppe.run.storage.components import describe_component
+    from steppe.run.storage.software import describe_software
+
+    sampler, adapt = engine.sampler, engine.schedule.adapt
+    counts = ("num_chains", "num_warmup", "num_draws", "thinning", "keep", "chain_block")
+    return {
+        "recipe": recipe.name,
+        "parameters": {name: float(value) for name, value in sampler.numbers.items()},
+        "sampler": describe_component(sampler),
+        "evaluations_per_step": sampler.evaluations_per_step,
+        "domain": sampler.target.domain.to_json(),
+        "key": np.asarray(jax.random.key_data(engine.root)).tolist(),
+        "key_type": str(jax.random.key_impl(engine.root)),
+        "dtype": str(jnp.result_type(float)),
+        "adapt": None if adapt is None else dataclasses.asdict(adapt),
+        "shard": dataclasses.asdict(plan.shard),
+        **{name: getattr(plan, name) for name in counts},
+        "software": describe_software(),
+        "metadata": dict(metadata or {}),
+    }

@@ -1,0 +1,1 @@
+"""Run directories: what is written, in which format, and how it is known again."""

@@ -1,0 +1,194 @@
+"""Identity of a target: what a run directory knows its target by.
+
+No printed form of anything is part of it. JAX prints programs in colour on a terminal, other versions print
+them otherwise, and a callback prints as its address; so the program is walked, and the log-density is
+evaluated at a few fixed states.
+"""
+
+import hashlib
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
+
+from steppe.compiling import quick_jit
+from steppe.domain import Domain
+from steppe.target import Target
+
+if TYPE_CHECKING:
+    from steppe.run.storage.record import Number, TargetIdentity
+
+NUM_STATES = 16
+# Names of functions: renaming one changes no draw.
+_IGNORED_PARAMETERS = ("name", "debug_info")
+
+
+def identify_target(target: Target, *, uses_gradient: bool) -> "TargetIdentity":
+    """Return what a target is known by.
+
+    Parameters
+    ----------
+    target
+        The target.
+    uses_gradient
+        Whether the sampler uses its gradient, so that it is part of the identity.
+    """
+    from steppe.run.storage.record import TargetIdentity
+
+    values, slopes = _evaluate(target, *_fixed_states(target.domain), uses_gradient=uses_gradient)
+    return TargetIdentity(
+        arrays=digest_arrays(jax.tree.leaves(target)),
+        program=digest_program(target, uses_gradient=uses_gradient),
+        log_density=_as_numbers(values),
+        slope=None if slopes is None else _as_numbers(slopes),
+    )
+
+
+def are_close(first: "Sequence[Number] | None", second: "Sequence[Number] | None", dtype: str) -> bool:
+    """Whether values are the same but for rounding, relative to the largest of them."""
+    if first is None or second is None or len(first) != len(second):
+        return first is second
+    pairs = [(float(a), float(b)) for a, b in zip(first, second, strict=True)]
+    scale = max([1.0, *(abs(a) for a, _ in pairs if math.isfinite(a))])
+    tolerance = math.sqrt(float(jnp.finfo(dtype).eps)) * scale
+    return all(a == b or abs(a - b) <= tolerance or (math.isnan(a) and math.isnan(b)) for a, b in pairs)
+
+
+# ---- values ----------------------------------------------------------------------------------------
+
+
+def _fixed_states(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
+    """Levels and directions, from bits that depend on no library's random numbers."""
+    words = [_words(f"steppe state {i}", domain.num_sites) for i in range(NUM_STATES)]
+    if domain.is_site_product:
+        levels = np.stack(words) % np.asarray(domain.num_levels, np.uint32)
+    else:
+        levels = np.argsort(np.stack(words), axis=-1, kind="stable")
+    size = math.prod(domain.shape)
+    signs = np.stack([_words(f"steppe direction {i}", size) % 2 for i in range(NUM_STATES)])
+    directions = (2.0 * signs - 1).reshape((NUM_STATES, *domain.shape))
+    return levels.astype(np.int32), directions.astype(jnp.result_type(float))
+
+
+def _words(seed: str, count: int) -> np.ndarray:
+    return np.frombuffer(hashlib.shake_256(seed.encode()).digest(4 * count), "<u4")
+
+
+@partial(quick_jit, static_argnames="uses_gradient")
+def _evaluate(
+    target: Target, levels: Array, directions: Array, *, uses_gradient: bool
+) -> tuple[Array, Array | None]:
+    """U, and its derivative along the directions, one state after another."""
+    positions = target.domain.from_levels(levels)
+    if not uses_gradient:
+        return jax.lax.map(target.log_density, positions), None
+
+    def at(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        value, gradient = target.value_and_grad(state[0])
+        return value, jnp.sum(gradient * state[1])
+
+    return jax.lax.map(at, (positions, directions))
+
+
+def _as_numbers(values: Array) -> "list[Number]":
+    numbers: list[float] = np.asarray(values, float).tolist()
+    return [value if math.isfinite(value) else str(value) for value in numbers]  # type: ignore[misc]
+
+
+# ---- digests ---------------------------------------------------------------------------------------
+
+
+def digest_arrays(arrays: Sequence[object]) -> str:
+    """Digest of arrays, the same in any order."""
+    digests = sorted(hashlib.sha256(_content(array)).digest() for array in arrays)
+    return hashlib.sha256(b"".join(digests)).hexdigest()
+
+
+def digest_program(target: Target, *, uses_gradient: bool) -> str:
+    """Digest of the operations that evaluate a target, and of the constants in them."""
+    position = jax.ShapeDtypeStruct(target.domain.shape, jnp.result_type(float))
+    leaves, structure = jax.tree.flatten(target)
+
+    def evaluate(arrays: Sequence[Array], position: Array) -> object:
+        bound = jax.tree.unflatten(structure, arrays)
+        return bound.value_and_grad(position) if uses_gradient else bound.log_density(position)
+
+    # Arrays of the target are inputs, so that the program is the same for all targets of one kind.
+    walk = _Walk()
+    walk.follow_closed(jax.make_jaxpr(evaluate)(leaves, position))
+    return walk.digest.hexdigest()
+
+
+class _Walk:
+    """Operations of a program in order, with what they are applied to."""
+
+    def __init__(self) -> None:
+        self.digest = hashlib.sha256()
+
+    def follow_closed(self, program: ClosedJaxpr) -> None:
+        self.follow(program.jaxpr)
+        for constant in program.consts:
+            self.digest.update(_content(constant))
+
+    def follow(self, program: Jaxpr) -> None:
+        numbers: dict[Var, int] = {}
+        for variable in (*program.constvars, *program.invars):
+            self._define(variable, numbers)
+        for operation in program.eqns:
+            self._note("operation", operation.primitive.name)
+            for atom in operation.invars:
+                self._use(atom, numbers)
+            for name, value in sorted(operation.params.items()):
+                if name not in _IGNORED_PARAMETERS:
+                    self._note("parameter", name)
+                    self._parameter(value)
+            for variable in operation.outvars:
+                self._define(variable, numbers)
+        for atom in program.outvars:
+            self._use(atom, numbers)
+
+    def _define(self, variable: Var, numbers: dict[Var, int]) -> None:
+        numbers[variable] = len(numbers)
+        self._note("type", *_type(variable))
+
+    def _use(self, atom: Var | Literal, numbers: dict[Var, int]) -> None:
+        if isinstance(atom, Literal):
+            self.digest.update(_content(atom.val))
+        else:
+            self._note("use", numbers[atom])
+
+    def _parameter(self, value: object) -> None:
+        """What has no form of its own, such as a callback, leaves no trace; its values do."""
+        if isinstance(value, ClosedJaxpr):
+            self.follow_closed(value)
+        elif isinstance(value, Jaxpr):
+            self.follow(value)
+        elif isinstance(value, tuple | list):
+            self._note("length", len(value))
+            for item in value:
+                self._parameter(item)
+        elif isinstance(value, np.ndarray | np.generic | jax.Array):
+            self.digest.update(_content(value))
+        elif value is None or isinstance(value, bool | int | float | str | np.dtype):
+            self._note("value", value)
+
+    def _note(self, *what: object) -> None:
+        self.digest.update("\0".join(map(str, what)).encode() + b"\n")
+
+
+def _type(variable: Var) -> tuple[object, object]:
+    kind = variable.aval
+    return getattr(kind, "shape", ()), getattr(kind, "dtype", "")
+
+
+def _content(array: object) -> bytes:
+    if isinstance(array, Array) and jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
+        array = jax.random.key_data(array)
+    host = np.asarray(array)
+    return f"{host.dtype}{host.shape}".encode() + np.ascontiguousarray(host).tobytes()

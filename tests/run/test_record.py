@@ -1,0 +1,368 @@
+"""What a run directory says of itself outlives renames, terminals, callbacks and versions, or is refused."""
+
+import contextlib
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from small_runs import TARGET, digest, small_run
+
+import steppe
+from contract.cases import DOMAINS, RECIPES, target_on
+from steppe.errors import DamagedRunError, DomainError, RunMismatchError, SteppeError
+from steppe.kernel.block import ProposeAndDecide
+from steppe.kernel.proposal.together import Together
+from steppe.run.files import read_json, write_json
+from steppe.run.storage.components import COMPONENT_IDS, describe_component
+from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.domains import make_domain
+from steppe.run.storage.identity import are_close, identify_target
+from steppe.run.storage.leaves import name_leaves
+
+HERE = Path(__file__).parent
+
+# Ids in files. A row may be added; none may be changed or given to another component.
+FROZEN_IDS = """
+    center-langevin center-refresh cycle-block discrete-flow discrete-langevin draw-block gibbs-block
+    gibbs-with-gradients informed-permutation joint-density joint-langevin lattice-center metropolis
+    metropolis-block no-coupling no-tilt path-auxiliary permutation-coupling rbm-layer-block replicas-block
+    roughness-tilt sampler star-coupling tempered-block unadjusted uniform-permutation weighted-center-block
+"""
+FROZEN_DOMAIN_IDS = {
+    "binary": steppe.Binary(3),
+    "spin": steppe.Spin(2),
+    "ordinal": steppe.Ordinal(2, [0.0, 0.1, 2.5]),
+    "categorical": steppe.Categorical(3, [2, 4, 3]),
+    "permutation": steppe.Permutation(5),
+}
+
+
+# ---- domains and components --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", FROZEN_DOMAIN_IDS)
+def test_a_domain_comes_back_from_its_json(kind):
+    domain = FROZEN_DOMAIN_IDS[kind]
+    assert domain.to_json()["id"] == kind
+    assert make_domain(domain.to_json()) == domain
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        {},
+        {"id": "Binary", "shape": [3]},
+        {"id": ["binary"], "shape": [3]},
+        {"id": "binary"},
+        {"id": "binary", "shape": 3},
+        {"id": "binary", "shape": []},
+        {"id": "binary", "shape": [0]},
+        {"id": "binary", "shape": [True]},
+        {"id": "binary", "shape": [10**13]},
+        {"id": "binary", "shape": [3], "levels": [0.0, 1.0]},
+        {"id": "ordinal", "shape": [3]},
+        {"id": "ordinal", "shape": [3], "levels": "many"},
+        {"id": "categorical", "shape": [3], "num_levels": [2, 2]},
+        {"id": "permutation", "shape": [1]},
+    ],
+)
+def test_a_description_that_is_no_domain_is_refused(description):
+    with pytest.raises(DomainError):
+        make_domain(description)
+
+
+def test_ids_of_components_never_change():
+    assert set(FROZEN_IDS.split()) == set(COMPONENT_IDS.values())
+    assert len(set(COMPONENT_IDS.values())) == len(COMPONENT_IDS)
+
+
+def all_ids(described) -> set[str]:
+    """Every id inside a described component."""
+    if isinstance(described, list):
+        return set().union(*map(all_ids, described))
+    if isinstance(described, dict):
+        own = {described["id"]} if "id" in described else set()
+        return own.union(*(all_ids(value) for value in described.values()))
+    return set()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_component_of_a_recipe_has_an_id(name):
+    sampler = RECIPES[name].build(target_on("binary"), audit=False)
+    found = all_ids(describe_component(sampler))
+    assert found
+    assert found <= set(COMPONENT_IDS.values())
+
+
+def test_every_component_of_a_sampler_of_permutations_has_an_id():
+    places = np.random.default_rng(0).uniform(size=(5, 2))
+    target = steppe.targets.tsp(np.linalg.norm(places[:, None] - places, axis=-1))
+    for recipe in (steppe.informed_permutation(coupling_variance=0.5), steppe.uniform_permutation()):
+        assert all_ids(describe_component(recipe.build(target))) <= set(COMPONENT_IDS.values())
+
+
+@contextlib.contextmanager
+def renamed(*kinds: type):
+    names = [(kind.__name__, kind.__qualname__) for kind in kinds]
+    try:
+        for kind in kinds:
+            kind.__name__ = kind.__qualname__ = "Renamed"
+        yield
+    finally:
+        for kind, (name, qualified) in zip(kinds, names, strict=True):
+            kind.__name__, kind.__qualname__ = name, qualified
+
+
+def test_renaming_a_class_does_not_end_a_run(tmp_path):
+    small_run(out=tmp_path / "run", num_draws=60)
+    with renamed(ProposeAndDecide, Together, type(TARGET.domain), type(TARGET)):
+        assert digest(small_run(out=tmp_path / "run", resume=True)) == digest(small_run())
+
+
+def test_leaves_of_chains_have_names(tmp_path):
+    small_run(out=tmp_path / "run", num_draws=20)
+    names = set(RunDirectory(tmp_path / "run").chains())
+    assert {"state.position", "state.center", "state.log_density"} <= names
+    assert not any(name.startswith("leaf") for name in names)
+
+
+def test_names_of_leaves_are_fit_for_files_and_different():
+    tree = {"a/b": 1, "a b": 2, "../c": [3, (4,)], "": 5}
+    names = name_leaves(tree)
+    assert len(set(names)) == len(jax.tree.leaves(tree))
+    assert all(name and not set(name) & set("/\\ ") for name in names)
+
+
+# ---- the target --------------------------------------------------------------------------------------
+
+
+def log_density(x):
+    return 0.3 * jnp.sum(x) - 0.2 * x[0] * x[1]
+
+
+def identity(function, domain=None, uses_gradient=True):
+    target = steppe.Target(function, steppe.Binary(12) if domain is None else domain)
+    return identify_target(target, uses_gradient=uses_gradient)
+
+
+def test_a_target_is_known_again():
+    assert identity(log_density) == identity(lambda y: 0.3 * jnp.sum(y) - 0.2 * y[0] * y[1])
+
+
+def test_constants_that_no_fixed_state_sees_are_part_of_a_target():
+    first, second = (identity(lambda x, c=c: jnp.sum(x) + c * jnp.prod(x)) for c in (0.1, 0.2))
+    assert first.log_density == second.log_density
+    assert first != second
+
+
+def test_arrays_that_no_fixed_state_sees_are_part_of_a_target():
+    def with_weights(weights):
+        return identity(jax.tree_util.Partial(lambda w, x: jnp.sum(x) + w @ (jnp.prod(x) * x), weights))
+
+    first, second = (with_weights(jnp.full(12, value)) for value in (0.1, 0.2))
+    assert first.log_density == second.log_density
+    assert first != second
+
+
+@pytest.mark.parametrize("uses_gradient", [False, True])
+def test_a_callback_is_known_by_its_values(uses_gradient):
+    def calling(factor):
+        @jax.custom_jvp
+        def call(x):
+            like = jax.ShapeDtypeStruct((), x.dtype)
+            return jax.pure_callback(lambda x: (factor * np.sum(x)).astype(x.dtype), like, x)
+
+        call.defjvp(lambda x, dx: (call(*x), factor * jnp.sum(dx[0])))
+        return identity(call, uses_gradient=uses_gradient)
+
+    first, again, other = calling(1.0), calling(1.0), calling(1.5)
+    assert first == again
+    assert first.log_density != other.log_density
+
+
+def test_fixed_states_differ_and_values_that_are_not_finite_are_kept():
+    found = identity(lambda x: jnp.where(x[0] > 0, jnp.log(x[1]), jnp.sum(x)), uses_gradient=False)
+    assert "-inf" in found.log_density
+    assert len(set(found.log_density)) > 4
+    assert found.slope is None
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_identity_of_a_target_is_the_same_in_every_domain_and_call(name):
+    assert identify_target(target_on(name), uses_gradient=True) == identify_target(
+        target_on(name), uses_gradient=True
+    )
+
+
+def test_closeness_allows_rounding_and_nothing_else():
+    values = [1.0, -200.0, "-inf"]
+    assert are_close(values, [1.00001, -200.001, "-inf"], "float32")
+    assert not are_close(values, [1.2, -200.0, "-inf"], "float32")
+    assert not are_close(values, [1.00001, -200.001, "-inf"], "float64")
+    assert not are_close(values, [1.0, -200.0, "nan"], "float32")
+    assert not are_close(values, None, "float32")
+    assert are_close(None, None, "float32")
+
+
+PROGRAM = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from small_runs import small_run
+assert sys.stdout.isatty() == (sys.argv[3] == "terminal")
+small_run(out=sys.argv[2], num_draws=60, progress=False)
+"""
+
+
+def test_a_run_started_in_a_terminal_is_resumed_from_a_pipe(tmp_path):
+    leader, follower = pty.openpty()
+    arguments = [sys.executable, "-c", PROGRAM, HERE, tmp_path / "run", "terminal"]
+    environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+    streams = {"stdin": follower, "stdout": follower, "stderr": follower}
+    subprocess.run(list(map(str, arguments)), check=True, env=environment, timeout=300, **streams)
+    os.close(leader)
+    os.close(follower)
+    assert not sys.stdout.isatty()
+    assert digest(small_run(out=tmp_path / "run", resume=True)) == digest(small_run())
+
+
+# ---- other versions ----------------------------------------------------------------------------------
+
+
+def rewrite(path: Path, change) -> None:
+    """Change `run.json` and seal it again."""
+    content = read_json(path / "run.json")
+    change(content)
+    write_json(path / "run.json", content)
+
+
+def made_by_another_version(content, *, factor=1 + 1e-6):
+    content["software"]["jax"] = "0.9.0"
+    content["target"]["program"] = content["target"]["arrays"] = "0" * 64
+    content["target"]["log_density"] = [factor * value for value in content["target"]["log_density"]]
+
+
+def test_another_version_of_jax_is_refused_unless_allowed(tmp_path):
+    small_run(out=tmp_path / "run", num_draws=60)
+    rewrite(tmp_path / "run", made_by_another_version)
+    with pytest.raises(RunMismatchError, match=r"made with jax 0\.9\.0.*allow_other_version"):
+        small_run(out=tmp_path / "run", resume=True)
+    resumed = small_run(out=tmp_path / "run", resume=True, allow_other_version=True)
+    assert digest(resumed) == digest(small_run())
+
+
+def test_another_target_is_refused_even_if_another_version_is_allowed(tmp_path):
+    small_run(out=tmp_path / "run", num_draws=20)
+    rewrite(tmp_path / "run", lambda content: made_by_another_version(content, factor=1.01))
+    with pytest.raises(RunMismatchError, match="another target"):
+        small_run(out=tmp_path / "run", resume=True, allow_other_version=True)
+
+
+def test_values_that_differ_in_the_last_bit_name_the_processor(tmp_path):
+    small_run(out=tmp_path / "run", num_draws=20)
+
+    def round_otherwise(content):
+        content["target"]["log_density"][3] *= 1 + 1e-7
+        content["software"]["cpu"] = "x86_64 sse4_2"
+
+    rewrite(tmp_path / "run", round_otherwise)
+    with pytest.raises(RunMismatchError, match=r"last bits.*'x86_64 sse4_2'.*allow_other_version"):
+        small_run(out=tmp_path / "run", resume=True)
+    small_run(out=tmp_path / "run", resume=True, allow_other_version=True, num_draws=30)
+
+
+def test_the_record_names_what_the_last_bit_depends_on(tmp_path):
+    small_run(out=tmp_path / "run", num_draws=20)
+    software = RunDirectory(tmp_path / "run").record().software
+    assert software["jaxlib"]
+    assert software["cpu"]
+    assert software.get("xla_flags", "") == os.environ.get("XLA_FLAGS", "").strip()
+
+
+# ---- documents that are none -------------------------------------------------------------------------
+
+
+def test_a_directory_of_format_1_is_refused_with_one_sentence(tmp_path):
+    path = shutil.copytree(HERE / "fixtures" / "format-1", tmp_path / "run")
+    sentence = r"format 1; this version of steppe reads format 2\. Read or continue it with the version"
+    for use in (
+        lambda: steppe.open(path),
+        lambda: small_run(out=path, resume=True),
+        lambda: steppe.merge(path, tmp_path / "merged"),
+    ):
+        with pytest.raises(RunMismatchError, match=sentence):
+            use()
+    assert any("format 1" in problem for problem in RunDirectory(path).problems())
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("committed") / "run"
+    small_run(out=path, num_draws=20)
+    return path
+
+
+CRAFTED = {
+    "run.json": [
+        lambda content: content.pop("recipe"),
+        lambda content: content.update(unknown=1),
+        lambda content: content.update(num_chains="4"),
+        lambda content: content.update(num_chains=True),
+        lambda content: content.update(thinning=0),
+        lambda content: content.update(rungs=[1.0, 0.5]),
+        lambda content: content.update(shard={"index": 3, "count": 2}),
+        lambda content: content.update(domain={"id": "binary", "shape": [10**13]}),
+        lambda content: content.update(domain="Binary(4)"),
+        lambda content: content.update(format=None),
+        lambda content: content["target"].update(program="short"),
+    ],
+    "manifest-000001.json": [
+        lambda content: content.pop("chains"),
+        lambda content: content.update(segments={}),
+        lambda content: content.update(format=99),
+        lambda content: content.update(next_row=-1),
+        lambda content: content.update(base=7),
+        lambda content: content["segments"][0].update(file="0000²1.npz"),
+        lambda content: content["segments"][0].update(num_rows=1e13),
+        lambda content: content["chains"].update(file="/etc/passwd"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("file", "change"), [(file, change) for file, changes in CRAFTED.items() for change in changes]
+)
+def test_a_sealed_document_that_describes_no_run_is_named(tmp_path, committed, file, change):
+    path = shutil.copytree(committed, tmp_path / "run")
+    content = read_json(path / file)
+    change(content)
+    write_json(path / file, content)
+    wanted = file if content.get("format") == 2 or file != "run.json" else "format"
+    assert any(wanted in problem for problem in RunDirectory(path).problems())
+    with pytest.raises((DamagedRunError, RunMismatchError)):
+        steppe.open(path)
+
+
+@pytest.mark.parametrize("content", [b"[]\n", b"{}\n", b"3\n", b"null\n", b"[[[[\n", b"", b"\xff\xfe"])
+@pytest.mark.parametrize("file", ["run.json", "manifest-000001.json"])
+def test_a_document_of_another_kind_is_named(tmp_path, committed, file, content):
+    path = shutil.copytree(committed, tmp_path / "run")
+    (path / file).write_bytes(content)
+    assert any(file in problem for problem in RunDirectory(path).problems())
+    with pytest.raises(SteppeError):
+        steppe.open(path)
+
+
+def test_record_and_manifest_in_each_others_place_are_named(tmp_path, committed):
+    path = shutil.copytree(committed, tmp_path / "run")
+    contents = [read_json(path / file) for file in CRAFTED]
+    for file, content in zip(CRAFTED, reversed(contents), strict=True):
+        write_json(path / file, content)
+    problems = " ".join(RunDirectory(path).problems())
+    assert all(file in problems for file in CRAFTED)

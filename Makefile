@@ -55,12 +55,16 @@ check: $(STAMP) ## Lint, check the formatting, check the types
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m basedpyright
 
-wheel: $(STAMP) ## Build the wheel and the source archive in dist/, and try the wheel in an environment of its own
+wheel: $(STAMP) ## Build wheels and source archives in dist/, and try them in an environment of their own
 	@rm -rf dist && $(RUN) -m hatchling build -d dist -t sdist -t wheel
+	@cd reproduction && ../$(RUN) -m hatchling build -d ../dist -t sdist -t wheel
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && set -e; \
 	"$(PYTHON)" -m venv "$$scratch/venv"; \
 	"$$scratch/venv/bin/python" -m pip --disable-pip-version-check -qq install dist/steppe-*.whl; \
-	cp .ci/smoke.py "$$scratch" && cd "$$scratch" && venv/bin/python -W error smoke.py
+	cp .ci/smoke.py dist/*.whl "$$scratch" && cd "$$scratch"; \
+	venv/bin/python -W error smoke.py; \
+	venv/bin/python -m pip --disable-pip-version-check -qq install ./*.whl; \
+	venv/bin/steppe reproduce --help >/dev/null
 
 release-check: $(STAMP) ## Say whether TAG fits the version and the change log: make release-check TAG=v0.2.0
 	@$(RUN) .ci/check_release.py "$(TAG)"

@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 
 from steppe.errors import DomainError
 from steppe.pytree import is_concrete
+from steppe.validation import count
 
 MAX_ENUMERATED = 2**20
 MAX_INDEXED = 2**31 - 1
@@ -227,7 +228,9 @@ class Ordinal(Domain):
 
     def __init__(self, num_sites: int, levels: int | Sequence[float]) -> None:
         values = _levels(levels)
-        super().__init__(_positive_count("num_sites", num_sites), [len(values)] * num_sites)
+        super().__init__(
+            count("num_sites", num_sites, error=DomainError, remedy=""), [len(values)] * num_sites
+        )
         self.levels = values
         self.shape = (self.num_sites,)
 
@@ -335,7 +338,7 @@ class Categorical(Domain):
     id = "categorical"
 
     def __init__(self, num_sites: int, num_levels: int | Sequence[int]) -> None:
-        num_sites = _positive_count("num_sites", num_sites)
+        num_sites = count("num_sites", num_sites, error=DomainError, remedy="")
         super().__init__(num_sites, _level_counts(num_sites, num_levels))
         self.shape = (self.num_sites, self.max_levels)
 
@@ -384,12 +387,6 @@ class Categorical(Domain):
         return f"Categorical({self.num_sites}, {levels})"
 
 
-def _positive_count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise DomainError(f"`{name}` must be an integer of at least 1; got {value!r}.")
-    return int(value)
-
-
 def _levels(levels: int | Sequence[float]) -> tuple[float, ...]:
     sequence = np.arange(levels) if isinstance(levels, int | np.integer) else levels
     try:
@@ -416,10 +413,8 @@ def _level_counts(num_sites: int, num_levels: int | Sequence[int]) -> list[int]:
         raise DomainError(
             f"`num_levels` must be one integer or one per site; got {num_levels!r} for {num_sites} sites."
         )
-    for site, count in enumerate(counts):
-        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2:
-            raise DomainError(
-                f"`num_levels` must be integers of at least 2; got {count!r} at site {site}. A site "
-                "with one level is a constant: leave it out."
-            )
-    return [int(count) for count in counts]
+    remedy = "A site with one level is a constant: leave it out."
+    return [
+        count(f"num_levels[{site}]", value, 2, error=DomainError, remedy=remedy)
+        for site, value in enumerate(counts)
+    ]

@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 
 from steppe.domain import MAX_ENUMERATED, MAX_INDEXED, Domain
 from steppe.errors import DomainError
+from steppe.validation import count
 
 
 class Permutation(Domain):
@@ -33,11 +34,8 @@ class Permutation(Domain):
     is_site_product = False
 
     def __init__(self, num_sites: int) -> None:
-        if isinstance(num_sites, bool) or not isinstance(num_sites, int | np.integer) or num_sites < 2:
-            raise DomainError(
-                f"`Permutation(num_sites)` must be an integer of at least 2; got {num_sites!r}."
-            )
-        super().__init__(int(num_sites), [int(num_sites)] * int(num_sites))
+        num_sites = count("Permutation(num_sites)", num_sites, 2, error=DomainError, remedy="")
+        super().__init__(num_sites, [num_sites] * num_sites)
         self.shape = (self.num_sites,)
 
     @property

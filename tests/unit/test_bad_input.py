@@ -59,7 +59,10 @@ DOMAINS = {
     "one level": (lambda: steppe.Ordinal(3, 1), "got 1"),
     "one level in a list": (lambda: steppe.Ordinal(3, [0.5]), "got [0.5]"),
     "one category": (lambda: steppe.Categorical(3, 1), "got 1"),
-    "one category at a site": (lambda: steppe.Categorical(3, [2, 1, 2]), "got 1 at site 1"),
+    "one category at a site": (
+        lambda: steppe.Categorical(3, [2, 1, 2]),
+        "`num_levels[1]` must be an integer of at least 2; got 1.",
+    ),
     "repeated levels": (lambda: steppe.Ordinal(3, [0, 1, 1]), "got [0, 1, 1]"),
     "falling levels": (lambda: steppe.Ordinal(3, [1.0, 0.0]), "got [1.0, 0.0]"),
     "levels too close for float32": (lambda: steppe.Ordinal(3, [1.0, 1.0 + 1e-9]), "1.000000001"),
@@ -69,7 +72,10 @@ DOMAINS = {
     "table of levels": (lambda: steppe.Ordinal(3, [[0, 1], [1, 2]]), "[[0, 1], [1, 2]]"),
     "levels missing": (lambda: steppe.Ordinal(3, None), "got None"),
     "too few level counts": (lambda: steppe.Categorical(3, [2, 3]), "got [2, 3] for 3 sites"),
-    "fractional level count": (lambda: steppe.Categorical(2, [2.0, 3]), "got 2.0 at site 0"),
+    "fractional level count": (
+        lambda: steppe.Categorical(2, [2.0, 3]),
+        "`num_levels[0]` must be an integer of at least 2; got 2.0.",
+    ),
     "levels as text": (lambda: steppe.Ordinal(3, "12"), "got '12'"),
     "level beyond the last": (lambda: BITS.from_levels([0, 1, 2]), "got [0, 1, 2]"),
     "level below the first": (lambda: steppe.Categorical(2, 3).from_levels([-1, 0]), "got [-1, 0]"),

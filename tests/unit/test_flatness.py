@@ -260,10 +260,10 @@ THREE_LEVELS = np.asarray(ORDINAL.domain.enumerate())
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda: flatness.noise_drop(BERNOULLI, STATES, KEY, 0.0), RecipeError, "between 0 and 1/2"),
-        (lambda: flatness.noise_drop(BERNOULLI, STATES, KEY, 0.5), RecipeError, "between 0 and 1/2"),
+        (lambda: flatness.noise_drop(BERNOULLI, STATES, KEY, 0.0), RecipeError, r"in \(0, 0.5\)"),
+        (lambda: flatness.noise_drop(BERNOULLI, STATES, KEY, 0.5), RecipeError, r"in \(0, 0.5\)"),
         (lambda: flatness.noise_drop(BERNOULLI, STATES, KEY, 0.1, 1), RecipeError, "no error to state"),
-        (lambda: flatness.one_site_gaps(BERNOULLI, STATES, within=-1), RecipeError, "not be negative"),
+        (lambda: flatness.one_site_gaps(BERNOULLI, STATES, within=-1), RecipeError, "at least 0"),
         (lambda: flatness.local_entropy_enumerated(BERNOULLI, STATES, 0.0), RecipeError, "positive"),
         (lambda: flatness.local_entropy_enumerated(BERNOULLI, STATES[:, :3], 1.0), DomainError, "shape"),
         (lambda: flatness.local_entropy_enumerated(LARGE, np.zeros(200), 1.0), DomainError, "1048576"),

@@ -21,7 +21,7 @@ LAYERS = [
     "pytree",
     "compiling",
     "numerics",
-    "arguments",
+    "validation",
     "domain",
     "permutation",
     "batching",

@@ -14,8 +14,9 @@ from steppe.errors import DamagedRunError, RunMismatchError, SteppeError, Storag
 from steppe.results import FILE_NAME, Array, Provenance, Results, read_results
 from steppe.run.files import read_json, write_json
 from steppe.run.storage.software import describe_software
+from steppe.validation import named
 from steppe_edlp.catalogue import EXPERIMENTS, Experiment
-from steppe_edlp.request import Findings, Request, named
+from steppe_edlp.request import Findings, Request
 from steppe_edlp.work import Work
 
 REQUEST_FILE, PARTS = "request.json", "parts"

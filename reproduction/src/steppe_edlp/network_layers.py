@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.arguments import random_key
 from steppe.compiling import quick_jit
 from steppe.errors import RunError
 from steppe.optional import needed
+from steppe.validation import random_key
 
 SIDE = 28
 NUM_DIGITS = 10

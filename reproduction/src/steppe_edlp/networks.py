@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.arguments import count, positive, random_key
 from steppe.compiling import quick_jit
 from steppe.errors import RunError
 from steppe.optional import needed
 from steppe.run.progress import count_bar
+from steppe.validation import count, positive, random_key
 from steppe_edlp.network_layers import auto_encoder, lenet, side_of
 
 ROWS_AT_A_TIME = 500
@@ -128,9 +128,9 @@ def fit(
         Show a progress bar; by default when standard error is a terminal.
     """
     images = _checked(x, y)
-    num_epochs = count("fit", "num_epochs", num_epochs)
-    batch_size = min(count("fit", "batch_size", batch_size), len(images))
-    rate = positive("fit", "learning_rate", learning_rate)
+    num_epochs = count("fit(num_epochs=...)", num_epochs)
+    batch_size = min(count("fit(batch_size=...)", batch_size), len(images))
+    rate = positive("fit(learning_rate=...)", learning_rate)
     rows, labels = jnp.asarray(images), jnp.asarray(y)
     memory = _adam().init(_arrays(network))
     epoch_of = _epoch_soon if num_epochs * images.size < SHORT_WORK else _epoch_fast

@@ -1,7 +1,6 @@
 """What is asked of an experiment, and what it answers."""
 
 import dataclasses
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -120,13 +119,3 @@ class Findings:
     seeds: Sequence[int] = ()
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
     model_evaluations: int | None = None
-
-
-def named(name: str, known: Iterable[str], kind: str) -> str:
-    """Return a name that is known, or say which known ones are near it."""
-    known = list(known)
-    if name in known:
-        return name
-    near = difflib.get_close_matches(name, known, n=3)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
-    raise RunError(f"There is no {kind} named {name!r}. {hint}")

@@ -1,6 +1,5 @@
 """Names typed by the user → targets and recipes."""
 
-import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from steppe.kernel.compose import Recipe
 from steppe.run.adapt import Adapt
 from steppe.samplers.registry import list_entries
 from steppe.target import Target
+from steppe.validation import named
 
 
 def built_in_targets() -> dict[str, Callable[..., Target]]:
@@ -42,7 +42,8 @@ def target_of(text: str) -> Target:
 
 def make_target(name: str, parameters: Mapping[str, Any]) -> Target:
     """Build a target by the name of a built-in one or as `module:function`."""
-    make = _imported(name) if is_own_code(name) else _named(name, built_in_targets(), "target")
+    known = built_in_targets()
+    make = _imported(name) if is_own_code(name) else known[named(name, known, "target")]
     target = _called(make, name, parameters)
     if not isinstance(target, Target):
         raise RunError(f"`{name}` must return a `steppe.Target`; it returned {type(target).__name__}.")
@@ -52,20 +53,12 @@ def make_target(name: str, parameters: Mapping[str, Any]) -> Target:
 def make_recipe(name: str, parameters: Mapping[str, Any]) -> Recipe:
     """Build a recipe by name."""
     makers = {known: entry.make for known, entry in list_entries().items()}
-    return _called(_named(name, makers, "sampler"), name, parameters)
+    return _called(makers[named(name, makers, "sampler")], name, parameters)
 
 
 def make_adapt(adapt: bool | Mapping[str, Any]) -> bool | Adapt:
     """Build what warm-up adapts from its fields."""
     return adapt if isinstance(adapt, bool) else _called(Adapt, "adapt", adapt)
-
-
-def _named(name: str, known: Mapping[str, Callable[..., Any]], kind: str) -> Callable[..., Any]:
-    if name in known:
-        return known[name]
-    near = difflib.get_close_matches(name, known, n=3)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
-    raise RunError(f"There is no {kind} named {name!r}. {hint}")
 
 
 def _imported(name: str) -> Callable[..., Any]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 from jax import Array
 
-from steppe.arguments import choice, count, random_key
 from steppe.compare.measurement import Measurement, measure, spend
 from steppe.diagnostics.states import is_exact_wanted
 from steppe.errors import RunError
@@ -21,6 +20,7 @@ from steppe.tune.grids import STEP_SIZES, with_value
 from steppe.tune.search import tune
 from steppe.tune.trial import adjusted, check_gradient_exists
 from steppe.tune.tuned import Tuned
+from steppe.validation import choice, count, random_key
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,14 +127,14 @@ def compare(
     """
     started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.perf_counter()
     entries = _labelled(recipes)
-    rule, root = choice("compare", "tuned_by", tuned_by, Rule), random_key("compare", key)
-    num_seeds, total = _seeds(seeds), count("compare", "budget", budget)
+    rule, root = choice("compare(tuned_by=...)", tuned_by, Rule), random_key("compare", key)
+    num_seeds, total = _seeds(seeds), count("compare(budget=...)", budget)
     for label, recipe in entries.items():
         recipe.build(target, audit=False)  # refuses what does not fit, before anything runs
         check_gradient_exists(recipe, target)
         spend(label, recipe, target, total)
     for_tuning = (
-        num_seeds * total if tuning_budget is None else count("compare", "tuning_budget", tuning_budget)
+        num_seeds * total if tuning_budget is None else count("compare(tuning_budget=...)", tuning_budget)
     )
     tuning: dict[str, Tuned] = {}
     measured: dict[str, Measurement] = {}
@@ -212,6 +212,6 @@ def _labelled(recipes: Any) -> dict[str, Recipe]:
 
 
 def _seeds(seeds: Any) -> int:
-    if count("compare", "seeds", seeds) < 2:
+    if count("compare(seeds=...)", seeds) < 2:
         raise RunError(f"`compare(seeds={seeds})` leaves no interval to state; use at least 2, better 20.")
     return int(seeds)

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.arguments import count
 from steppe.errors import RecipeError
 from steppe.interop.numpyro import Gradient, conditional_target, latent_sites, packing_of
 from steppe.interop.packing import Packing
@@ -21,6 +20,7 @@ from steppe.run.adapt import Adapt, what_to_adapt
 from steppe.run.tuning import Tuning, center_distance, observe, tuned
 from steppe.samplers.langevin import dmala
 from steppe.targets.checks import choice
+from steppe.validation import count
 
 
 class KernelState(NamedTuple):
@@ -89,7 +89,7 @@ class NumpyroKernel:
         numpyro.MCMCKernel.register(type(self))
         self._model = model
         self._recipe = _checked(dmala() if recipe is None else recipe)
-        self._num_steps = count("NumpyroKernel", "num_steps", num_steps)
+        self._num_steps = count("NumpyroKernel(num_steps=...)", num_steps)
         self._gradient = choice("NumpyroKernel(gradient=...)", gradient, get_args(Gradient))
         self._wanted = adapt
         # Known once `init` has seen the model: names and numbers, no arrays.

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.arguments import number
 from steppe.audit import audit_gradient
 from steppe.domain import MAX_ENUMERATED
 from steppe.errors import CompositionError, RecipeError
@@ -21,6 +20,7 @@ from steppe.kernel.sampler import Sampler
 from steppe.kernel.tilt import NoTilt, RoughnessTilt, Tilt
 from steppe.pytree import Relative, is_concrete, piece, static
 from steppe.target import Target
+from steppe.validation import number
 
 if TYPE_CHECKING:
     from steppe.diagnostics.laws import Law
@@ -97,7 +97,7 @@ class Recipe:
             raise RecipeError(
                 f"`{self.name}` has no number {sorted(unknown)}; it has {sorted(self.numbers)}."
             )
-        checked = {name: number(self.name, name, value) for name, value in numbers.items()}
+        checked = {name: number(f"{self.name}({name}=...)", value) for name, value in numbers.items()}
         return with_numbers(self, checked)
 
     def log_law(self, target: Target) -> "Law":

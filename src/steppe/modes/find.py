@@ -5,7 +5,6 @@ from typing import Any, Literal
 import jax
 from jax import Array
 
-from steppe.arguments import choice, count, random_key
 from steppe.diagnostics.flatness import one_site_gaps
 from steppe.modes.chains import candidates
 from steppe.modes.climbing import climbed
@@ -16,6 +15,7 @@ from steppe.modes.result import FlatModes
 from steppe.modes.wander import wandered
 from steppe.run.progress import count_bar
 from steppe.target import Target
+from steppe.validation import choice, count, random_key
 
 Flatness = Literal["gap", "local_entropy"]
 
@@ -83,11 +83,11 @@ def find_flat_modes(
     """
     name = "find_flat_modes"
     key = random_key(name, key)
-    wanted, total = count(name, "num_modes", num_modes), count(name, "budget", budget)
-    ranked_by = choice(name, "flatness", flatness, Flatness)
+    wanted, total = count(f"{name}(num_modes=...)", num_modes), count(f"{name}(budget=...)", budget)
+    ranked_by = choice(f"{name}(flatness=...)", flatness, Flatness)
     domain = target.domain
     apart = max(2, round(SEPARATION_SHARE * domain.num_sites))
-    apart = apart if separation is None else count(name, "separation", separation)
+    apart = apart if separation is None else count(f"{name}(separation=...)", separation)
     variance = default_variance(target, coupling_variance)
     members = ladder(target)
     with count_bar("looking for modes", len(members) + 2, progress) as report:

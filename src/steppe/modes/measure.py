@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.arguments import positive
 from steppe.diagnostics.flatness import OneSiteGaps, local_entropy
 from steppe.diagnostics.flatness.basins import basins_of_table, share_error
 from steppe.diagnostics.flatness.tables import log_table, smoothed
@@ -19,6 +18,7 @@ from steppe.modes.merge import differing_sites, labels, pareto_front
 from steppe.modes.result import FlatModes, Mode
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.target import Target
+from steppe.validation import positive
 
 FLIP_FRACTION = 0.1
 # As many particles as can be paid for, at least the fewest that have an error.
@@ -43,7 +43,7 @@ def default_variance(target: Target, given: float | None) -> float:
     """Return `η`: as given, or such that a tenth of the sites differ on flat ground."""
     unit = target.domain.squared_unit
     default = coupling_variance_from_flip_fraction(FLIP_FRACTION, squared_unit=unit)
-    return positive("find_flat_modes", "coupling_variance", given, default)
+    return positive("find_flat_modes(coupling_variance=...)", given, default)
 
 
 def measured(

@@ -16,6 +16,7 @@ from steppe.kernel.proposal.order_moves import differences, is_move
 from steppe.permutation import Permutation
 from steppe.routes.measures import Edges, canonical_tours, distinct_tours
 from steppe.targets.tsp import Tsp
+from steppe.validation import count
 
 if TYPE_CHECKING:
     from steppe.run.result import Run
@@ -102,8 +103,7 @@ def rank_robust(
         As in `robust_solutions`.
     """
     for name, value in (("top", top), ("radius", radius)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise DomainError(f"`{name}` must be an integer of at least 1; got {value!r}.")
+        count(name, value, error=DomainError)
     directed = not (isinstance(target, Tsp) and target.is_symmetric)
     cycles, first, visits = distinct_tours(tours, directed=directed)
     values = np.asarray(costs, float).ravel()[first]

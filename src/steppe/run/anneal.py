@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.arguments import count, random_key
 from steppe.compiling import quick_jit
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
@@ -27,6 +26,7 @@ from steppe.run.engine import start_keys
 from steppe.run.progress import count_bar
 from steppe.run.schedule import Schedule, check_schedule
 from steppe.target import Target
+from steppe.validation import count, random_key
 
 # Change of log(step size) per step and unit of (observed − wanted) acceptance. The wanted step size moves
 # with the schedule, so the gain does not fall; at 0.05 it follows within some fifty steps.
@@ -116,7 +116,10 @@ def anneal(
             f"`anneal(target, recipe, ...)` needs a recipe such as `steppe.dmala()`; got {recipe!r}."
         )
     moved = check_schedule(recipe, schedule)
-    num_chains, num_steps = count("anneal", "num_chains", num_chains), count("anneal", "num_steps", num_steps)
+    num_chains, num_steps = (
+        count("anneal(num_chains=...)", num_chains),
+        count("anneal(num_steps=...)", num_steps),
+    )
     key = random_key("anneal", key)
     sampler = recipe.build(target, audit=False)
     adapts = adapt and recipe.is_exact and "step_size" in sampler.numbers and "step_size" not in moved

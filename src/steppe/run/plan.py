@@ -3,9 +3,8 @@
 import dataclasses
 from typing import Any, Literal
 
-import numpy as np
-
 from steppe.errors import RunError
+from steppe.validation import choice, count
 
 Keep = Literal["draws", "stats", "none"]
 
@@ -103,17 +102,15 @@ def make_plan(
     shard: Any = None,
 ) -> Plan:
     """Check the counts of a run."""
-    if not isinstance(keep, str) or keep not in Keep.__args__:
-        raise RunError(f"`sample(keep=...)` must be one of {list(Keep.__args__)}; got {keep!r}.")
     plan = Plan(
-        num_chains=_whole("sample(num_chains=...)", num_chains, 1),
-        num_warmup=_whole("sample(num_warmup=...)", num_warmup, 0),
-        num_draws=_whole("sample(num_draws=...)", num_draws, 1),
-        thinning=_whole("sample(thinning=...)", thinning, 1),
-        keep=keep,  # pyright: ignore[reportArgumentType]
+        num_chains=count("sample(num_chains=...)", num_chains, error=RunError),
+        num_warmup=count("sample(num_warmup=...)", num_warmup, 0, error=RunError),
+        num_draws=count("sample(num_draws=...)", num_draws, error=RunError),
+        thinning=count("sample(thinning=...)", thinning, error=RunError),
+        keep=choice("sample(keep=...)", keep, Keep, error=RunError),
         chain_block=DEFAULT_CHAIN_BLOCK
         if chain_block is None
-        else _whole("sample(chain_block=...)", chain_block, 1),
+        else count("sample(chain_block=...)", chain_block, error=RunError),
         shard=_checked_shard(shard),
     )
     if plan.chain_block > MAX_CHAIN_BLOCK:
@@ -130,7 +127,7 @@ def make_plan(
 
 def longer(plan: Plan, num_draws: Any) -> Plan:
     """Return the plan with more draws per chain."""
-    more = _whole("extend(num_draws)", num_draws, 1)
+    more = count("extend(num_draws)", num_draws, error=RunError, remedy="")
     extended = dataclasses.replace(plan, num_draws=plan.num_draws + more)
     _check_steps(extended)
     return extended
@@ -158,9 +155,3 @@ def _checked_shard(shard: Any) -> Shard:
     if not is_right or not 0 <= index < count:
         raise RunError(f"`sample(shard=...)` must be `(index, count)` with 0 ≤ index < count; got {shard!r}.")
     return Shard(index, count)
-
-
-def _whole(given: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise RunError(f"`{given}` must be an integer of at least {least}; got {value!r}.")
-    return int(value)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import jax
 from jax import Array
 
-from steppe.arguments import random_key
 from steppe.errors import RunError, RunMismatchError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.start import check_start
@@ -22,6 +21,7 @@ from steppe.run.plan import Keep, make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.result import Run
 from steppe.target import Target
+from steppe.validation import flag, path, random_key
 
 if TYPE_CHECKING:
     from steppe.run.storage.directory import RunDirectory
@@ -136,12 +136,11 @@ def sample(
 
 
 def _check_options(out: Any, resume: Any, progress: Any, metadata: Any) -> None:
-    if out is not None and (not isinstance(out, str | Path) or not str(out).strip("\0")):
-        raise RunError(f"`sample(out=...)` must be the path of a directory; got {out!r}.")
-    if not isinstance(resume, bool) or not isinstance(progress, bool | None):
-        raise RunError(
-            f"`sample(resume=..., progress=...)` must be True or False; got {resume!r}, {progress!r}."
-        )
+    if out is not None:
+        path("sample(out=...)", out)
+    flag("sample(resume=...)", resume)
+    if progress is not None:
+        flag("sample(progress=...)", progress)
     try:
         if not isinstance(metadata, Mapping | None) or json.loads(json.dumps(metadata)) != metadata:
             raise TypeError("some of it would come back different")

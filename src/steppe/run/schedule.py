@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.arguments import number, positive
 from steppe.errors import RecipeError
 from steppe.kernel.compose import Recipe
 from steppe.pytree import piece
+from steppe.validation import number, positive
 
 # Progress in [0, 1] → the numbers that differ from those of the recipe.
 Schedule = Callable[[Array], Mapping[str, Array]]
@@ -64,7 +64,7 @@ def geometric(start: float, end: float) -> Geometric:
     end
         Value at progress 1.
     """
-    return Geometric(positive("geometric", "start", start), positive("geometric", "end", end))
+    return Geometric(positive("geometric(start=...)", start), positive("geometric(end=...)", end))
 
 
 def linear(start: float, end: float) -> Linear:
@@ -77,7 +77,7 @@ def linear(start: float, end: float) -> Linear:
     end
         Value at progress 1.
     """
-    return Linear(number("linear", "start", start), number("linear", "end", end))
+    return Linear(number("linear(start=...)", start), number("linear(end=...)", end))
 
 
 def schedule(**curves: Callable[[Array], Array]) -> Curves:

@@ -2,7 +2,6 @@
 
 from typing import Literal
 
-from steppe.arguments import choice, count
 from steppe.errors import RecipeError
 from steppe.kernel.accept import Metropolis
 from steppe.kernel.block import ProposeAndDecide
@@ -10,6 +9,7 @@ from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.conditional import BlockConditional
 from steppe.kernel.proposal.gibbs_with_gradients import GibbsWithGradients
 from steppe.samplers.registry import register
+from steppe.validation import choice, count
 
 __all__ = ["block_gibbs", "gibbs", "gwg", "hamming_ball"]
 
@@ -39,7 +39,7 @@ def gwg(num_flips: int = 1) -> Recipe:
     Law: `π` exactly. Every proposal changes exactly `num_flips` sites, so with an even number on
     two-level sites only states of one parity are ever visited: use an odd one. Cost: one evaluation.
     """
-    picks = GibbsWithGradients(count("gwg", "num_flips", num_flips))
+    picks = GibbsWithGradients(count("gwg(num_flips=...)", num_flips))
     return recipe("gwg", ProposeAndDecide(picks, Metropolis()))
 
 
@@ -68,8 +68,8 @@ def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
     Law: `π` exactly. Cost per site: the target's incremental form or difference table if it has one,
     else one log-density per level.
     """
-    updates = count("gibbs", "num_updates", num_updates)
-    scan = choice("gibbs", "scan", scan, Scan)
+    updates = count("gibbs(num_updates=...)", num_updates)
+    scan = choice("gibbs(scan=...)", scan, Scan)
     return recipe("gibbs", BlockConditional(block_size=1, num_updates=updates, scan=scan))
 
 
@@ -97,8 +97,8 @@ def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
     -----
     Law: `π` exactly. Cost: one log-density per joint level, or incremental.
     """
-    size = count("block_gibbs", "block_size", block_size)
-    scan = choice("block_gibbs", "scan", scan, Scan)
+    size = count("block_gibbs(block_size=...)", block_size)
+    scan = choice("block_gibbs(scan=...)", scan, Scan)
     return recipe("block_gibbs", BlockConditional(block_size=size, scan=scan))
 
 
@@ -129,12 +129,12 @@ def hamming_ball(block_size: int = 10, radius: int = 1, *, scan: Scan = "random"
     -----
     Law: `π` exactly. Cost: one log-density per point of the ball, or incremental.
     """
-    size = count("hamming_ball", "block_size", block_size)
-    radius = count("hamming_ball", "radius", radius)
+    size = count("hamming_ball(block_size=...)", block_size)
+    radius = count("hamming_ball(radius=...)", radius)
     if radius > size:
         raise RecipeError(
             f"`hamming_ball(block_size={size}, radius={radius})`: the radius counts changed sites of the "
             f"block, so it is at most {size}. `block_gibbs({size})` resamples the whole block."
         )
-    scan = choice("hamming_ball", "scan", scan, Scan)
+    scan = choice("hamming_ball(scan=...)", scan, Scan)
     return recipe("hamming_ball", BlockConditional(block_size=size, radius=radius, scan=scan))

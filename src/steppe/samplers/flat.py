@@ -2,7 +2,6 @@
 
 from typing import Any, Literal
 
-from steppe.arguments import choice, count, number, positive
 from steppe.errors import RecipeError
 from steppe.kernel.accept import Metropolis
 from steppe.kernel.block import Draw, ProposeAndDecide
@@ -16,6 +15,7 @@ from steppe.pytree import is_concrete
 from steppe.samplers.flip_fraction import CenterKind
 from steppe.samplers.langevin import ADJUSTED_STEP, COUPLING_VARIANCE
 from steppe.samplers.registry import register
+from steppe.validation import choice, count, not_negative, positive
 
 __all__ = ["robust_ensemble", "roughness_tilted"]
 
@@ -68,13 +68,13 @@ def robust_ensemble(
     Cost: `y` evaluations, made as one batch.
     """
     name = "robust_ensemble"
-    copies = count(name, "replicas", replicas)
-    η = positive(name, "coupling_variance", coupling_variance, COUPLING_VARIANCE)
-    move = DiscreteLangevin(positive(name, "step_size", step_size, ADJUSTED_STEP))
-    γ = _not_negative(name, "center_weight", center_weight)
+    copies = count(f"{name}(replicas=...)", replicas)
+    η = positive(f"{name}(coupling_variance=...)", coupling_variance, COUPLING_VARIANCE)
+    move = DiscreteLangevin(positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP))
+    γ = not_negative(f"{name}(center_weight=...)", center_weight)
     return recipe(
         name,
-        _center_block(choice(name, "center", center, CenterKind), γ, move),
+        _center_block(choice(f"{name}(center=...)", center, CenterKind), γ, move),
         Replicas(ProposeAndDecide(move, Metropolis())),
         coupling=StarCoupling(η, copies),
     )
@@ -123,18 +123,19 @@ def roughness_tilted(
     """
     name = "roughness_tilted"
     tilt = RoughnessTilt(
-        _not_negative(name, "strength", strength), choice(name, "differences", differences, Differences)
+        not_negative(f"{name}(strength=...)", strength),
+        choice(f"{name}(differences=...)", differences, Differences),
     )
-    move = DiscreteLangevin(positive(name, "step_size", step_size, ADJUSTED_STEP))
+    move = DiscreteLangevin(positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP))
     decide = ProposeAndDecide(move, Metropolis())
-    if choice(name, "base", base, TiltBase) == "dmala":
+    if choice(f"{name}(base=...)", base, TiltBase) == "dmala":
         if coupling_variance is not None:
             raise RecipeError(
                 f"`{name}(coupling_variance={coupling_variance!r})` has no center to tie: `base='dmala'` has "
                 "none. Leave it out, or use `base='glu'`."
             )
         return recipe(name, decide, tilt=tilt)
-    η = positive(name, "coupling_variance", coupling_variance, COUPLING_VARIANCE)
+    η = positive(f"{name}(coupling_variance=...)", coupling_variance, COUPLING_VARIANCE)
     return recipe(name, Draw(CenterRefresh()), decide, coupling=StarCoupling(η), tilt=tilt)
 
 
@@ -148,10 +149,3 @@ def _center_block(kind: str, center_weight: Any, move: DiscreteLangevin) -> Any:
     if is_weighted:
         return WeightedCenter(DiscreteLangevin(move.step_size, exact_coupling=True), center_weight)
     return Draw(LatticeCenter()) if kind == "lattice" else Draw(CenterRefresh())
-
-
-def _not_negative(name: str, argument: str, value: Any) -> Any:
-    checked = number(name, argument, value)
-    if is_concrete(checked) and checked < 0:
-        raise RecipeError(f"`{name}({argument}=...)` must not be negative; got {value!r}.")
-    return checked

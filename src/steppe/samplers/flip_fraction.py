@@ -3,8 +3,8 @@
 from math import comb, exp, log
 from typing import Literal
 
-from steppe.arguments import choice, count, number
 from steppe.errors import RecipeError
+from steppe.validation import choice, count, within
 
 CenterKind = Literal["gaussian", "lattice"]
 
@@ -31,15 +31,11 @@ def coupling_variance_from_flip_fraction(
     A real landscape holds the copies together or apart; there, adapt to what is measured.
     """
     name = "coupling_variance_from_flip_fraction"
-    f = number(name, "flip_fraction", flip_fraction)
-    if not 0 < f < 0.5:
-        raise RecipeError(
-            f"`{name}(flip_fraction=...)` must be between 0 and ½; got {flip_fraction!r}. At ½ the copies "
-            "are not coupled at all."
-        )
-    if choice(name, "center", center, CenterKind) == "lattice":
+    remedy = "At ½ the copies are not coupled at all."
+    f = within(f"{name}(flip_fraction=...)", flip_fraction, "(0, 0.5)", remedy=remedy)
+    if choice(f"{name}(center=...)", center, CenterKind) == "lattice":
         return squared_unit / (2 * log((1 - f) / f))
-    copies = count(name, "replicas", replicas)
+    copies = count(f"{name}(replicas=...)", replicas)
     if copies < 2:
         raise RecipeError(f"`{name}(center='gaussian')` compares two copies; got replicas={replicas!r}.")
     return squared_unit * _gaussian_variance(f, copies)

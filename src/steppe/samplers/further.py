@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from steppe.arguments import count, number, positive
 from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.accept import Metropolis
 from steppe.kernel.block import ProposeAndDecide
@@ -17,6 +16,7 @@ from steppe.kernel.tempering import Tempered
 from steppe.pytree import Relative
 from steppe.samplers.langevin import ADJUSTED_STEP, dmala
 from steppe.samplers.registry import register
+from steppe.validation import count, number, positive, within
 
 __all__ = ["dlmc", "dmala_cyclical", "parallel_tempering", "pas"]
 
@@ -48,7 +48,7 @@ def dlmc(step_size: float | None = None) -> Recipe:
     dimension it flips more sites than `dmala`; on four bits with strong interactions fewer. Cost: one
     evaluation.
     """
-    α = positive("dlmc", "step_size", step_size, FLOW_STEP)
+    α = positive("dlmc(step_size=...)", step_size, FLOW_STEP)
     return recipe("dlmc", ProposeAndDecide(DiscreteFlow(α), Metropolis()))
 
 
@@ -74,7 +74,9 @@ def pas(max_flips: int = 3) -> Recipe:
     -----
     Law: `π` exactly. Unlike `gwg` with several flips it keeps no parity. Cost: one evaluation for any length.
     """
-    return recipe("pas", ProposeAndDecide(PathAuxiliary(count("pas", "max_flips", max_flips)), Metropolis()))
+    return recipe(
+        "pas", ProposeAndDecide(PathAuxiliary(count("pas(max_flips=...)", max_flips)), Metropolis())
+    )
 
 
 @register(
@@ -107,12 +109,10 @@ def dmala_cyclical(step_size: float | None = None, cycle_length: int = 4, *, sma
     Law: `π` exactly: every step size leaves it alone. Not reversible. Cost: `cycle_length` evaluations.
     """
     name = "dmala_cyclical"
-    α = positive(name, "step_size", step_size, ADJUSTED_STEP)
-    last = number(name, "smallest", smallest)
-    if not 0 < last <= 1:
-        raise RecipeError(f"`{name}(smallest=...)` must be in (0, 1]; got {smallest!r}.")
+    α = positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP)
+    last = within(f"{name}(smallest=...)", smallest, "(0, 1]")
     decide = ProposeAndDecide(DiscreteLangevin(α), Metropolis())
-    return recipe(name, Cycle(decide, count(name, "cycle_length", cycle_length), float(last)))
+    return recipe(name, Cycle(decide, count(f"{name}(cycle_length=...)", cycle_length), float(last)))
 
 
 @register(
@@ -161,7 +161,7 @@ def _can_be_tempered(base: Recipe) -> bool:
 
 def _ladder(name: str, given: Sequence[float]) -> tuple[float, ...]:
     is_listed = isinstance(given, Sequence) and not isinstance(given, str) and len(given) >= 2
-    betas = [number(name, "inverse_temperatures", beta) for beta in given] if is_listed else []
+    betas = [number(f"{name}(inverse_temperatures=...)", beta) for beta in given] if is_listed else []
     falls = all(cold > hot > 0 for cold, hot in pairwise(betas))
     if not is_listed or not falls or betas[0] != 1:
         raise RecipeError(

@@ -5,8 +5,6 @@ Each is one expression, so that each reads as a difference from the one above it
 
 from typing import Any, Literal
 
-from steppe.arguments import choice, number, positive
-from steppe.errors import RecipeError
 from steppe.kernel.accept import Accept, Metropolis, Unadjusted
 from steppe.kernel.block import Draw, ProposeAndDecide
 from steppe.kernel.compose import Recipe, recipe
@@ -14,8 +12,9 @@ from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.proposal.center import CenterLangevin, CenterRefresh
 from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
 from steppe.kernel.proposal.together import Together
-from steppe.pytree import Relative, is_concrete
+from steppe.pytree import Relative
 from steppe.samplers.registry import register
+from steppe.validation import choice, positive, within
 
 __all__ = ["dmala", "dula", "edmala", "edmala_glu", "edmala_ou", "edula", "edula_glu"]
 
@@ -51,7 +50,7 @@ def dula(step_size: float | None = None) -> Recipe:
     Law: biased. The bias grows with `α`, and for a log-density that is neither quadratic nor linear in
     each site it does not vanish even as `α → 0`. Cost: one evaluation.
     """
-    α = positive("dula", "step_size", step_size, UNADJUSTED_STEP)
+    α = positive("dula(step_size=...)", step_size, UNADJUSTED_STEP)
     return recipe("dula", ProposeAndDecide(DiscreteLangevin(α), Unadjusted()))
 
 
@@ -76,7 +75,7 @@ def dmala(step_size: float | None = None) -> Recipe:
     -----
     Law: `π` exactly. Cost: one evaluation, accepted or not.
     """
-    α = positive("dmala", "step_size", step_size, ADJUSTED_STEP)
+    α = positive("dmala(step_size=...)", step_size, ADJUSTED_STEP)
     return recipe("dmala", ProposeAndDecide(DiscreteLangevin(α), Metropolis()))
 
 
@@ -278,12 +277,8 @@ def edmala_ou(
     -----
     Law: the joint exactly, the position has law `π` for every `η` and `ρ`. Cost: one evaluation.
     """
-    ρ = number("edmala_ou", "persistence", persistence)
-    if is_concrete(ρ) and not 0 <= ρ < 1:
-        raise RecipeError(
-            f"`edmala_ou(persistence=...)` must be in [0, 1); got {persistence!r}. 0 draws the center "
-            "afresh, values near 1 let it drift slowly."
-        )
+    remedy = "0 draws the center afresh, values near 1 let it drift slowly."
+    ρ = within("edmala_ou(persistence=...)", persistence, "[0, 1)", remedy=remedy)
     return _alternate("edmala_ou", step_size, coupling_variance, ρ, coupling_form, center_start, Metropolis())
 
 
@@ -298,12 +293,12 @@ def _joint(
 ) -> Recipe:
     coupling = _star(name, coupling_variance)
     follow = _scaled(coupling.coupling_variance, CENTER_STEP_PER_VARIANCE)
-    center = CenterLangevin(positive(name, "center_step_size", center_step_size, follow))
+    center = CenterLangevin(positive(f"{name}(center_step_size=...)", center_step_size, follow))
     return recipe(
         name,
         ProposeAndDecide(Together(_langevin(name, step_size, form, accept), center), accept),
         coupling=coupling,
-        center_start=choice(name, "center_start", center_start, CenterStart),
+        center_start=choice(f"{name}(center_start=...)", center_start, CenterStart),
     )
 
 
@@ -321,18 +316,18 @@ def _alternate(
         Draw(CenterRefresh(persistence)),
         ProposeAndDecide(_langevin(name, step_size, form, accept), accept),
         coupling=_star(name, coupling_variance),
-        center_start=choice(name, "center_start", center_start, CenterStart),
+        center_start=choice(f"{name}(center_start=...)", center_start, CenterStart),
     )
 
 
 def _star(name: str, coupling_variance: float | None) -> StarCoupling:
-    return StarCoupling(positive(name, "coupling_variance", coupling_variance, COUPLING_VARIANCE))
+    return StarCoupling(positive(f"{name}(coupling_variance=...)", coupling_variance, COUPLING_VARIANCE))
 
 
 def _langevin(name: str, step_size: float | None, form: str, accept: Accept) -> DiscreteLangevin:
     default = UNADJUSTED_STEP if isinstance(accept, Unadjusted) else ADJUSTED_STEP
-    exact = choice(name, "coupling_form", form, CouplingForm) == "exact"
-    return DiscreteLangevin(positive(name, "step_size", step_size, default), exact)
+    exact = choice(f"{name}(coupling_form=...)", form, CouplingForm) == "exact"
+    return DiscreteLangevin(positive(f"{name}(step_size=...)", step_size, default), exact)
 
 
 def _scaled(number: Any, factor: float) -> Any:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from steppe.arguments import positive
 from steppe.errors import RecipeError
 from steppe.kernel.accept import Metropolis
 from steppe.kernel.block import Draw, ProposeAndDecide
@@ -13,6 +12,7 @@ from steppe.kernel.proposal.center import CenterRefresh
 from steppe.kernel.proposal.order_moves import KINDS, TABLED
 from steppe.kernel.proposal.order_proposals import InformedMoves, UniformMoves
 from steppe.samplers.registry import register
+from steppe.validation import positive
 
 __all__ = ["informed_permutation", "uniform_permutation"]
 
@@ -55,7 +55,7 @@ def informed_permutation(
         "informed_permutation",
         Draw(CenterRefresh()),
         decide,
-        coupling=OrderCoupling(positive("informed_permutation", "coupling_variance", coupling_variance)),
+        coupling=OrderCoupling(positive("informed_permutation(coupling_variance=...)", coupling_variance)),
         center_start="conditional",
     )
 

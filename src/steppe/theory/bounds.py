@@ -19,6 +19,7 @@ from steppe.domain import Domain
 from steppe.errors import RecipeError
 from steppe.target import Target
 from steppe.theory.constants import constants, largest_norm
+from steppe.validation import positive
 
 # Pairs of states are listed up to this many states.
 MAX_PAIRED = 2**11
@@ -99,7 +100,7 @@ def effective_step_size(
         Checked for being quadratic. The identity is exact then, on any domain, and an approximation else.
     """
     check_stable(coupling_variance, center_step_size)
-    inverse = 1 / _positive("step_size", step_size) - 1 / (4 * coupling_variance - center_step_size)
+    inverse = 1 / positive("step_size", step_size, remedy="") - 1 / (4 * coupling_variance - center_step_size)
     value = math.inf if inverse == 0 else 1 / inverse
     is_exact = None if target is None else constants(target).curvature.kind == "quadratic"
     return EffectiveStep(value, inverse, inverse > 0, is_exact)
@@ -178,7 +179,7 @@ def glu_gap_bound(target: Target, coupling_variance: float) -> Bound:
     coupling_variance
         `η`.
     """
-    η = _positive("coupling_variance", coupling_variance)
+    η = positive("coupling_variance", coupling_variance, remedy="")
     squared = float(sum(distances.max() for distances in level_distances(target.domain)))
     exact = None
     if math.prod(target.domain.shape) <= 4:
@@ -233,18 +234,12 @@ def compared(
 
 def check_stable(coupling_variance: float, center_step_size: float) -> None:
     """Refuse `α_a ≥ 4η`, where an uncorrected center diverges and no law exists."""
-    η = _positive("coupling_variance", coupling_variance)
+    η = positive("coupling_variance", coupling_variance, remedy="")
     if not 0 <= center_step_size < 4 * η:
         raise RecipeError(
             f"`center_step_size` must be at least 0 and less than 4 · coupling_variance = {4 * η:g}; got "
             f"{center_step_size!r}. Beyond that an uncorrected center diverges."
         )
-
-
-def _positive(name: str, value: float) -> float:
-    if not (isinstance(value, int | float | np.number) and math.isfinite(value) and value > 0):
-        raise RecipeError(f"`{name}` must be a positive number; got {value!r}.")
-    return float(value)
 
 
 def _log_cyclic_sum(distances: np.ndarray, rate: float) -> float:

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple
 
-from steppe.arguments import choice, count, positive
+from steppe.validation import choice, count, positive
 
 Method = Literal["cd", "pcd"]
 Preset = Literal["persistent", "paper"]
@@ -49,13 +49,13 @@ def protocol_of(preset: Preset, given: dict[str, Any]) -> Protocol:
     given
         Fields of `Protocol`; `None` leaves the preset's.
     """
-    choice("train_rbm", "preset", preset, Preset)
+    choice("train_rbm(preset=...)", preset, Preset)
     numbers = {name: value for name, value in given.items() if value is not None}
     for name in ("k", "num_updates", "batch_size"):
         if name in numbers:
-            numbers[name] = count("train_rbm", name, numbers[name])
+            numbers[name] = count(f"train_rbm({name}=...)", numbers[name])
     if "learning_rate" in numbers:
-        numbers["learning_rate"] = positive("train_rbm", "learning_rate", numbers["learning_rate"])
+        numbers["learning_rate"] = positive("train_rbm(learning_rate=...)", numbers["learning_rate"])
     if "method" in numbers:
-        choice("train_rbm", "method", numbers["method"], Method)
+        choice("train_rbm(method=...)", numbers["method"], Method)
     return PROTOCOLS[preset]._replace(**numbers)

@@ -11,7 +11,6 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.arguments import count, random_key
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
 from steppe.run.progress import count_bar
@@ -19,6 +18,7 @@ from steppe.targets.rbm import Rbm, layerwise_gibbs, rbm
 from steppe.training import contrastive
 from steppe.training.checkpoint import Checkpoint
 from steppe.training.protocol import Method, Preset, Protocol, protocol_of
+from steppe.validation import count, random_key
 
 NUM_KEPT = 100  # entries of the history, and commits to disk
 
@@ -97,7 +97,7 @@ def train_rbm(
         Show a progress bar; by default when standard error is a terminal.
     """
     bits = _bits(data)
-    num_hidden = count("train_rbm", "num_hidden", num_hidden)
+    num_hidden = count("train_rbm(num_hidden=...)", num_hidden)
     key = random_key("train_rbm", key)
     recipe = layerwise_gibbs() if sampler is None else sampler
     if not isinstance(recipe, Recipe):

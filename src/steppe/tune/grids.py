@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from steppe.arguments import number
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
 from steppe.target import Target
+from steppe.validation import number
 
 # In units of the shortest squared move.
 STEP_SIZES = np.geomspace(0.05, 12.8, 9)
@@ -69,7 +69,7 @@ def checked_values(recipe: Recipe, target: Target, moved: str, values: Any) -> l
         return _default_values(target, moved)
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or len(values) < 2:
         raise RunError(f"`tune(values=...)` must be at least two numbers; got {values!r}.")
-    checked = sorted(number("tune", "values", value) for value in values)
+    checked = sorted(number("tune(values=...)", value) for value in values)
     for value in checked:
         if moved == "replicas" and value != int(value):
             raise RunError(f"`tune(values=...)` of replicas must be whole numbers; got {value!r}.")

@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from jax import Array
 
-from steppe.arguments import choice, count, positive, random_key
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
 from steppe.run.adapt import TARGET_ACCEPTANCE, Adapt
@@ -17,6 +16,7 @@ from steppe.tune.grids import checked_values, number_for, with_value
 from steppe.tune.reference import expected_log_density
 from steppe.tune.trial import Trials, check_gradient_exists
 from steppe.tune.tuned import Measured, Trial, Tuned
+from steppe.validation import choice, count, positive, random_key
 
 Goal = Literal["acceptance", "ess", "loss"]
 
@@ -103,7 +103,7 @@ def tune(
     """
     if not isinstance(recipe, Recipe):
         raise RunError(f"`tune(recipe, target)` needs a recipe such as `steppe.dmala()`; got {recipe!r}.")
-    wanted = choice("tune", "goal", goal, Goal)
+    wanted = choice("tune(goal=...)", goal, Goal)
     recipe.build(target, audit=False)  # refuses what does not fit
     check_gradient_exists(recipe, target)
     moved = number_for(recipe, wanted, number)
@@ -111,8 +111,8 @@ def tune(
         target,
         random_key("tune", key),
         _at_least_two("num_chains", num_chains),
-        count("tune", "num_warmup", num_warmup),
-        count("tune", "num_draws", num_draws),
+        count("tune(num_warmup=...)", num_warmup),
+        count("tune(num_draws=...)", num_draws),
         initial,
     )
     if wanted == "acceptance":
@@ -199,7 +199,7 @@ def _why_efficient(moved: str, tried: list[Trial], best: Trial) -> str:
 def _by_loss(moved: str, grid: Sequence[float], loss: float | None) -> Search:
     if loss is None:
         raise RunError("`tune(goal='loss')` needs `loss`, the nats of E[U] that may be given up.")
-    wanted = float(positive("tune", "loss", loss))
+    wanted = float(positive("tune(loss=...)", loss))
 
     def search(recipe: Recipe, trials: Trials, report: Report) -> Chosen:
         reference, spent = expected_log_density(trials)
@@ -249,7 +249,7 @@ def _why_loss(best: Trial, reference: Measured, wanted: float, is_reached: bool)
 
 
 def _at_least_two(name: str, value: Any) -> int:
-    chains = count("tune", name, value)
+    chains = count(f"tune({name}=...)", value)
     if chains < 2:
         raise RunError(f"`tune({name}={value})` leaves no error to state; use at least 2.")
     return chains

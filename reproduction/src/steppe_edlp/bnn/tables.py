@@ -8,7 +8,8 @@ import numpy as np
 from steppe import datasets
 from steppe.datasets import Split
 from steppe.errors import RunError
-from steppe_edlp.request import Request, named
+from steppe.validation import named
+from steppe_edlp.request import Request
 
 PAPER_TABLES = ("compas", "news", "adult", "blog")
 EMBEDDED = "breast-cancer"

@@ -19,17 +19,16 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.arguments import count
 from steppe.diagnostics.flatness.exact_entropy import LocalEntropy, positive_variance
 from steppe.diagnostics.flatness.tables import law_of, log_table, smoothed
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
-from steppe.errors import RecipeError
 from steppe.kernel import noise
 from steppe.kernel.landscape import difference_of_sums
 from steppe.kernel.noise import Keys
 from steppe.kernel.proposal.sites import Flips, Levels
 from steppe.target import Target
+from steppe.validation import count
 
 REFERENCE_SHARE = 0.5
 MAX_REFERENCE = 1.0
@@ -98,12 +97,8 @@ def local_entropy(
     """
     name = "local_entropy"
     η = positive_variance(name, coupling_variance)
-    if count(name, "num_particles", num_particles) < 16:
-        raise RecipeError(
-            f"`local_entropy(num_particles=...)` must be at least 16, or its error means nothing; got "
-            f"{num_particles!r}."
-        )
-    sizes = (num_particles, count(name, "num_temperatures", num_temperatures))
+    count(f"{name}(num_particles=...)", num_particles, 16, remedy="With fewer its error means nothing.")
+    sizes = (num_particles, count(f"{name}(num_temperatures=...)", num_temperatures))
     figures = map_states(
         _estimate, target, positions, η, keys=key, options=sizes, batch_size=batch_size, progress=progress
     )

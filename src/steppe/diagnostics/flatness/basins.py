@@ -8,12 +8,12 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.arguments import count, positive
 from steppe.diagnostics.flatness.tables import law_of, log_table, steepest_roots
 from steppe.diagnostics.neighbours import after, gains, makes_tables
 from steppe.diagnostics.states import Progress, flat_states, is_exact_wanted, map_states
 from steppe.errors import DomainError
 from steppe.target import Target
+from steppe.validation import count, positive
 
 # Gains are told apart down to this many roundings of the numbers they are made of.
 ROUNDINGS = 8
@@ -119,7 +119,7 @@ def climb(
     -----
     Of equally good changes the first is made, in the order of sites, then levels. A plateau is not crossed.
     """
-    limit = count("climb", "max_steps", max_steps)
+    limit = count("climb(max_steps=...)", max_steps)
     figures = map_states(_climb, target, positions, limit, batch_size=batch_size, progress=progress)
     return Climb(**figures, mean_log_density=float(np.mean(figures["log_density"])))
 
@@ -167,7 +167,7 @@ def basin_mass(
     return BasinMass(
         modes,
         share,
-        share_error(share, positive("basin_mass", "effective_size", effective_size, len(flat))),
+        share_error(share, positive("basin_mass(effective_size=...)", effective_size, len(flat))),
         climbed.mode_log_density[first[order]],
         climbed.mean_log_density,
         expected,
@@ -212,7 +212,7 @@ def occupancy(
         mean = float(np.mean(map_states(_log_density, target, states)))
         if is_exact_wanted(target, exact):
             expected = law_of(log_table(target))[_indices(target, wanted)]
-    size = positive("occupancy", "effective_size", effective_size, len(states))
+    size = positive("occupancy(effective_size=...)", effective_size, len(states))
     return Occupancy(share, share_error(share, size), mean, expected)
 
 

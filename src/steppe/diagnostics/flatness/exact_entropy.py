@@ -14,12 +14,12 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.arguments import number
 from steppe.diagnostics.flatness.tables import law_of, log_table, smoothed, smoothed_about, smoothed_within
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, RecipeError
 from steppe.target import Target
+from steppe.validation import positive
 
 
 class LocalEntropy(NamedTuple):
@@ -130,13 +130,8 @@ def local_entropy_ball(
 
 def positive_variance(name: str, value: float) -> float:
     """Return `η`, refusing what is not a positive number."""
-    η = number(name, "coupling_variance", value)
-    if η <= 0:
-        raise RecipeError(
-            f"`{name}(coupling_variance=...)` must be a positive number; got {value!r}. It is the squared "
-            "radius, in the units of the embedding."
-        )
-    return η
+    remedy = "It is the squared radius, in the units of the embedding."
+    return positive(f"{name}(coupling_variance=...)", value, remedy=remedy)
 
 
 def ball_size(domain: Domain, radius: int) -> int:

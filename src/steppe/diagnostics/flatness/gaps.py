@@ -11,13 +11,13 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.arguments import count, number
+from steppe import validation
 from steppe.diagnostics.flatness.tables import law_of, log_table, noisy_mean
 from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
-from steppe.errors import RecipeError
 from steppe.target import Target
+from steppe.validation import count, not_negative
 
 
 class OneSiteGaps(NamedTuple):
@@ -102,11 +102,7 @@ def one_site_gaps(
     progress
         Called as `progress(done, total)` now and then.
     """
-    tau = number("one_site_gaps", "within", within)
-    if tau < 0:
-        raise RecipeError(
-            f"`one_site_gaps(within=...)` must not be negative; got {within!r}. It is a difference in nats."
-        )
+    tau = not_negative("one_site_gaps(within=...)", within, remedy="It is a difference in nats.")
     figures = map_states(_gaps, target, positions, tau, batch_size=batch_size, progress=progress)
     expected = None
     if is_exact_wanted(target, exact):
@@ -145,14 +141,9 @@ def noise_drop(
     exact, batch_size, progress
         As in `one_site_gaps`.
     """
-    fraction = number("noise_drop", "flip_fraction", flip_fraction)
-    if not 0 < fraction < 0.5:
-        raise RecipeError(
-            f"`noise_drop(flip_fraction=...)` must lie strictly between 0 and 1/2; got {flip_fraction!r}. "
-            "It is the share of sites that noise changes."
-        )
-    if count("noise_drop", "num_samples", num_samples) < 2:
-        raise RecipeError("`noise_drop(num_samples=...)` must be at least 2, or there is no error to state.")
+    remedy = "It is the fraction of sites that noise changes."
+    fraction = validation.within("noise_drop(flip_fraction=...)", flip_fraction, "(0, 0.5)", remedy=remedy)
+    count("noise_drop(num_samples=...)", num_samples, 2, remedy="With one there is no error to state.")
     drop, error, log_density = map_states(
         _noise_drop,
         target,

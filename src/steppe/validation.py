@@ -1,0 +1,225 @@
+"""Validation of arguments: every refusal names the call, the rule, the value it got and a remedy.
+
+`given` is what the user wrote, such as `"edmala(step_size=...)"`; `error` is the type of the refusal and
+`remedy` its last sentence. Values are checked unless they are being traced, so that samplers and targets can
+be made inside `jit`. What is not traced stays on the host: small operations there compile nothing.
+"""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.errors import RecipeError, RunError, SteppeError, TargetError
+from steppe.pytree import Relative, is_concrete
+
+Refusal = type[SteppeError]
+LEAVE_OUT = "Leave it out for the default."
+
+
+def refuse(given: str, rule: str, value: object, error: Refusal, remedy: str = "") -> SteppeError:
+    """Return the error that says what was given, what it must be, and what to do."""
+    return error(f"`{given}` must be {rule}; got {value!r}. {remedy}".rstrip())
+
+
+# ---- numbers -----------------------------------------------------------------------------------
+
+
+def number(given: str, value: Any, *, error: Refusal = RecipeError, remedy: str = LEAVE_OUT) -> Any:
+    """Pass tracers and multiples of a domain's unit through; make the rest finite floats."""
+    if isinstance(value, Relative) or not is_concrete(value):
+        return value
+    try:
+        array = np.asarray(value)
+        is_real = array.shape == () and array.dtype.kind in "fiu" and bool(np.isfinite(array))
+    except (TypeError, ValueError):  # a random key or rows of unequal length, for two
+        array, is_real = np.zeros(()), False
+    if not is_real:
+        raise refuse(given, "a finite number", value, error, remedy)
+    return float(array)
+
+
+def positive(
+    given: str, value: Any, default: Any = None, *, error: Refusal = RecipeError, remedy: str = LEAVE_OUT
+) -> Any:
+    """Return a positive finite number, or the default where nothing was given."""
+    if value is None and default is not None:
+        return default
+    checked = number(given, value, error=error, remedy=remedy)
+    if _is_known(checked) and checked <= 0:
+        raise refuse(given, "a positive number", value, error, remedy)
+    return checked
+
+
+def not_negative(given: str, value: Any, *, error: Refusal = RecipeError, remedy: str = LEAVE_OUT) -> Any:
+    """Return a finite number of at least 0."""
+    checked = number(given, value, error=error, remedy=remedy)
+    if _is_known(checked) and checked < 0:
+        raise refuse(given, "a number of at least 0", value, error, remedy)
+    return checked
+
+
+def within(
+    given: str,
+    value: Any,
+    interval: str,
+    *,
+    error: Refusal = RecipeError,
+    remedy: str = LEAVE_OUT,
+) -> Any:
+    """Return a number inside an interval written as in a text: `"[0, 1)"` holds 0 and not 1."""
+    low, high = map(float, interval[1:-1].split(","))
+    checked = number(given, value, error=error, remedy=remedy)
+    if _is_known(checked):
+        is_above = low <= checked if interval[0] == "[" else low < checked
+        is_below = checked <= high if interval[-1] == "]" else checked < high
+        if not (is_above and is_below):
+            raise refuse(given, f"in {interval}", value, error, remedy)
+    return checked
+
+
+def _is_known(checked: Any) -> bool:
+    return not isinstance(checked, Relative) and is_concrete(checked)
+
+
+def count(
+    given: str, value: Any, minimum: int = 1, *, error: Refusal = RecipeError, remedy: str = LEAVE_OUT
+) -> int:
+    """Return an integer of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+        raise refuse(given, f"an integer of at least {minimum}", value, error, remedy)
+    return int(value)
+
+
+# ---- everything else that is one value ---------------------------------------------------------
+
+
+def choice(given: str, value: Any, options: Any, *, error: Refusal = RecipeError, remedy: str = "") -> Any:
+    """Return one of the strings of a tuple or of a `Literal`."""
+    allowed = get_args(options) or options
+    if not isinstance(value, str) or value not in allowed:
+        raise refuse(given, " or ".join(map(repr, allowed)), value, error, remedy)
+    return value
+
+
+def flag(given: str, value: Any, *, error: Refusal = RunError, remedy: str = "") -> bool:
+    """Return True or False; nothing else stands for them."""
+    if not isinstance(value, bool):
+        raise refuse(given, "True or False", value, error, remedy)
+    return value
+
+
+def path(given: str, value: Any, *, error: Refusal = RunError, remedy: str = "") -> Path:
+    """Return the path of a file or directory, which need not be there."""
+    if not isinstance(value, str | Path) or not str(value).strip("\0"):
+        raise refuse(given, "the path of a directory", value, error, remedy)
+    return Path(value)
+
+
+def random_key(call: str, key: Any) -> Array:
+    """Return one typed random key; raw key data is wrapped."""
+    try:
+        if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+            key = jax.random.wrap_key_data(jnp.asarray(key, jnp.uint32))
+        if key.shape == ():
+            return key
+    except (AttributeError, TypeError, ValueError):
+        pass
+    raise refuse(f"{call}(key=...)", "one random key such as `jax.random.key(0)`", key, RunError)
+
+
+# ---- arrays ------------------------------------------------------------------------------------
+
+
+def real_array(given: str, value: Any, *, ndim: int | None = None, error: Refusal = TargetError) -> Any:
+    """Return `value` in the default float type, refusing NaN, infinities and a wrong number of axes."""
+    dtype = jnp.result_type(float)
+    try:
+        array = np.asarray(value, dtype) if is_concrete(value) else jnp.asarray(value, dtype)
+    except (TypeError, ValueError) as problem:
+        raise refuse(given, "an array of real numbers", value, error) from problem
+    if ndim is not None and array.ndim != ndim:
+        raise error(f"`{given}` must have {ndim} axes; got an array of shape {array.shape}.")
+    if isinstance(array, np.ndarray) and not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0].tolist()
+        raise error(f"`{given}` must be finite; got {array[tuple(where)]} at index {where}.")
+    return array
+
+
+def array_of_shape(given: str, value: Any, *shapes: tuple[int, ...], error: Refusal = TargetError) -> Any:
+    """Return `value` in the first shape; it must have one of the shapes or be one number."""
+    array = real_array(given, value, error=error)
+    if array.shape not in ((), *shapes):
+        wanted = " or ".join(str(shape) for shape in shapes)
+        raise error(f"`{given}` must be one number or an array of shape {wanted}; got {array.shape}.")
+    if array.size == np.prod(shapes[0]):
+        return array.reshape(shapes[0])
+    return (np if isinstance(array, np.ndarray) else jnp).broadcast_to(array, shapes[0])
+
+
+def real_scalar(given: str, value: Any, *, error: Refusal = TargetError) -> Any:
+    """Return one finite real number as an array without axes; tracers pass."""
+    array = real_array(given, value, error=error)
+    if array.shape != ():
+        raise error(f"`{given}` must be one number; got an array of shape {array.shape}.")
+    return array
+
+
+def positive_scalar(given: str, value: Any, *, error: Refusal = TargetError) -> Any:
+    """Return one positive number as an array without axes; tracers pass."""
+    checked = real_scalar(given, value, error=error)
+    if is_concrete(checked) and not checked > 0:
+        raise refuse(given, "positive", value, error)
+    return checked
+
+
+def square_matrix(given: str, value: Any, *, error: Refusal = TargetError) -> Any:
+    """Return a finite square matrix with at least one row."""
+    matrix = real_array(given, value, error=error)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.size:
+        raise error(f"`{given}` must be a square matrix; got an array of shape {matrix.shape}.")
+    return matrix
+
+
+def symmetric_matrix(given: str, value: Any, *, error: Refusal = TargetError) -> Any:
+    """Return a finite symmetric matrix with a zero diagonal."""
+    matrix = square_matrix(given, value, error=error)
+    if not isinstance(matrix, np.ndarray):
+        return matrix
+    gap = np.abs(matrix - matrix.T)
+    if gap.max() > 1e-6 * np.abs(matrix).max():
+        i, j = np.unravel_index(np.argmax(gap), gap.shape)
+        raise error(
+            f"`{given}` must be symmetric; got {matrix[i, j]:g} at ({i}, {j}) and {matrix[j, i]:g} at "
+            f"({j}, {i}). Give `(A + A.T) / 2` if pairs were meant to be summed from both entries."
+        )
+    if matrix.diagonal().any():
+        site = int(np.argmax(matrix.diagonal() != 0))
+        raise error(
+            f"`{given}` must have a zero diagonal; got {matrix[site, site]:g} at site {site}. A site does "
+            "not interact with itself; put terms of single sites into the field."
+        )
+    return matrix
+
+
+def zeros(*shape: int) -> Any:
+    """Zeros in the default float type, on the host."""
+    return np.zeros(shape, jnp.result_type(float))
+
+
+# ---- names -------------------------------------------------------------------------------------
+
+
+def named(name: str, known: Iterable[str], kind: str) -> str:
+    """Return a name that is known, or say which known ones are near it."""
+    names = list(known)
+    if name in names:
+        return name
+    near = difflib.get_close_matches(name, names, n=3)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(names)}."
+    raise RunError(f"There is no {kind} named {name!r}. {hint}")

@@ -7,6 +7,7 @@ and flatness are those of the paper's four bits: summed exactly, or sampled by 8
 forbids sums.
 """
 
+import inspect
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from matplotlib import rc_context
 import steppe
 from steppe.diagnostics.exact import target_law, total_variation
 from steppe.report import style
+from steppe.samplers.registry import REGISTRY
 from steppe.targets import ising_lattice, paper_bernoulli, tsp
 from steppe.targets.bernoulli import PAPER_MODES
 
@@ -110,93 +112,79 @@ def center_law(recipe):
     return {f"{FLAT}, center": float(law[flat].sum()), f"{MEAN_U} of the center": float(law @ values)}
 
 
-def coupled(make, measure, with_center_step=False):
-    panels = {
-        "step_size": (STEPS, make, measure),
-        "coupling_variance": (
-            VARIANCES,
-            lambda value: make(step_size=0.15, coupling_variance=value),
-            measure,
-        ),
-    }
-    if with_center_step:
-        ratios = np.geomspace(0.02, 2.0, 7)
-        panels["center_step_size"] = (ratios, lambda value: make(center_step_size=value), measure)
-    return panels
-
-
-def tempered(betas):
-    """A single temperature is `dmala` itself."""
-    return steppe.parallel_tempering(inverse_temperatures=betas) if len(betas) > 1 else steppe.dmala()
-
-
 def whole(*values):
     return np.asarray(values)
 
 
-lattice = partial(steppe.robust_ensemble, center="lattice")
-PANELS = {
-    "dula": {"step_size": (STEPS, steppe.dula, bias_and_moves)},
-    "dmala": {"step_size": (STEPS, steppe.dmala, moves)},
-    "edula": coupled(lambda step_size=0.15, **rest: steppe.edula(step_size, **rest), bias_and_moves, True),
-    "edmala": coupled(lambda step_size=0.15, **rest: steppe.edmala(step_size, **rest), moves, True),
-    "edula_glu": coupled(steppe.edula_glu, bias_and_moves),
-    "edmala_glu": coupled(steppe.edmala_glu, moves),
-    "edmala_ou": coupled(steppe.edmala_ou, moves)
-    | {
-        "persistence": (
-            np.linspace(0, 0.98, 8),
-            lambda ρ: steppe.edmala_ou(persistence=ρ, step_size=0.15),
-            moves,
-        )
-    },
-    "robust_ensemble": {
-        "replicas": (whole(1, 2, 3, 4, 6, 8), lambda y: lattice(replicas=int(y)), center_law),
-        "coupling_variance": (VARIANCES, lambda η: lattice(coupling_variance=η), center_law),
-        "center_weight": (np.linspace(0, 4, 6), lambda γ: lattice(center_weight=γ), center_law),
-        "step_size": (STEPS, lambda α: steppe.robust_ensemble(step_size=α), moves),
-    },
-    "roughness_tilted": {
-        "strength": (np.linspace(0, 6, 9), steppe.roughness_tilted, flatness),
-        "step_size": (STEPS, lambda α: steppe.roughness_tilted(step_size=α), moves),
-    },
-    "gwg": {"num_flips": (whole(1, 2, 3, 5, 7, 9), lambda n: steppe.gwg(int(n)), moves)},
-    "gibbs": {"num_updates": (whole(1, 2, 4, 8, 16), lambda n: steppe.gibbs(int(n)), moves)},
-    "block_gibbs": {"block_size": (whole(1, 2, 4, 6, 8), lambda n: steppe.block_gibbs(int(n)), moves)},
-    "hamming_ball": {
-        "block_size": (whole(2, 5, 10, 20, 40), lambda n: steppe.hamming_ball(int(n)), moves),
-        "radius": (whole(1, 2, 3), lambda r: steppe.hamming_ball(10, int(r)), moves),
-    },
-    "dlmc": {"step_size": (STEPS, steppe.dlmc, moves)},
-    "pas": {"max_flips": (whole(1, 2, 3, 5, 7, 9), lambda n: steppe.pas(int(n)), moves)},
-    "dmala_cyclical": {
-        "step_size": (STEPS, steppe.dmala_cyclical, moves),
-        "cycle_length": (whole(2, 4, 8, 12), lambda n: steppe.dmala_cyclical(0.4, int(n)), moves),
-        "smallest": (
-            np.geomspace(0.05, 1, 6),
-            lambda share: steppe.dmala_cyclical(0.4, smallest=share),
-            moves,
-        ),
-    },
-    "parallel_tempering": {
-        "inverse_temperatures": (
-            ["1", "1, .6", "1, .6, .36", "1, .36"],
-            lambda text: tempered([float(beta) for beta in text.split(", ")]),
-            crossings,
-        ),
-    },
-    "informed_permutation": {
-        "moves": (["swap", "two_opt", "insert"], steppe.informed_permutation, moves_of_tours),
-        "coupling_variance": (
-            VARIANCES,
-            lambda η: steppe.informed_permutation(coupling_variance=η),
-            moves_of_tours,
-        ),
-    },
-    "uniform_permutation": {
-        "moves": (["swap", "two_opt", "insert", "or_opt"], steppe.uniform_permutation, moves_of_tours)
-    },
+# Values of every parameter, in the order of the panels.
+GRIDS = {
+    "replicas": whole(1, 2, 3, 4, 6, 8),
+    "strength": np.linspace(0, 6, 9),
+    "moves": ["swap", "two_opt", "insert"],
+    "step_size": STEPS,
+    "coupling_variance": VARIANCES,
+    "center_step_size": np.geomspace(0.02, 2.0, 7),
+    "persistence": np.linspace(0, 0.98, 8),
+    "center_weight": np.linspace(0, 4, 6),
+    "num_flips": whole(1, 2, 3, 5, 7, 9),
+    "max_flips": whole(1, 2, 3, 5, 7, 9),
+    "num_updates": whole(1, 2, 4, 8, 16),
+    "block_size": whole(1, 2, 4, 6, 8),
+    "radius": whole(1, 2, 3),
+    "cycle_length": whole(2, 4, 8, 12),
+    "smallest": np.geomspace(0.05, 1, 6),
+    "inverse_temperatures": ["1", "1, .6", "1, .6, .36", "1, .36"],
 }
+# A sampler that wants other values of a parameter than the rest; none leave a panel out.
+OTHER_GRIDS = {
+    ("hamming_ball", "block_size"): whole(2, 5, 10, 20, 40),
+    ("uniform_permutation", "moves"): ["swap", "two_opt", "insert", "or_opt"],
+    ("roughness_tilted", "coupling_variance"): [],
+}
+# What is held while another parameter moves, where it is not the default.
+HELD = {
+    "edula": {"step_size": 0.15},
+    "edmala": {"step_size": 0.15},
+    "edula_glu": {"step_size": 0.15},
+    "edmala_glu": {"step_size": 0.15},
+    "edmala_ou": {"step_size": 0.15},
+    "dmala_cyclical": {"step_size": 0.4},
+}
+MEASURES = {
+    "Langevin, unadjusted": bias_and_moves,
+    "several temperatures": crossings,
+    "permutations": moves_of_tours,
+}
+# Parameters that bend what is sampled, on purpose.
+BENDING = {
+    ("robust_ensemble", "replicas"): center_law,
+    ("robust_ensemble", "coupling_variance"): center_law,
+    ("robust_ensemble", "center_weight"): center_law,
+    ("roughness_tilted", "strength"): flatness,
+}
+
+
+def panels(name):
+    """Values, the recipe at a value, and what is measured of it, by parameter of a sampler."""
+    known = inspect.signature(REGISTRY[name].make).parameters
+    grids = {one: OTHER_GRIDS.get((name, one), values) for one, values in GRIDS.items() if one in known}
+    usual = MEASURES.get(REGISTRY[name].family, moves)
+    return {
+        parameter: (values, partial(made_with, name, parameter), BENDING.get((name, parameter), usual))
+        for parameter, values in grids.items()
+        if len(values)
+    }
+
+
+def made_with(name, parameter, value):
+    if parameter == "inverse_temperatures":  # a single temperature is the base itself
+        value = [float(beta) for beta in value.split(", ")]
+        return steppe.parallel_tempering(inverse_temperatures=value) if len(value) > 1 else steppe.dmala()
+    lattice = {"center": "lattice"} if BENDING.get((name, parameter)) is center_law else {}
+    value = int(value) if isinstance(value, np.integer) else value
+    return REGISTRY[name].make(**{**HELD.get(name, {}), **lattice, parameter: value})
+
+
 WORDS = {
     crossings: "acceptance and how often a chain at β = 1 changes sides, on 12 spins with two deep modes",
     moves_of_tours: "acceptance and mean length of tours of 16 random cities at β = 10, steps 301 to 600 "
@@ -212,12 +200,12 @@ WORDS = {
 
 @style.applied()
 def draw(name):
-    panels = PANELS[name]
-    figure, _ = style.subplots(1, 2.5 * max(2, len(panels)), 3.6)
+    columns = panels(name)
+    figure, _ = style.subplots(1, 2.5 * max(2, len(columns)), 3.6)
     figure.clear()
-    axes = figure.subplots(2, len(panels), squeeze=False, sharex="col")
+    axes = figure.subplots(2, len(columns), squeeze=False, sharex="col")
     told = {}
-    for column, (parameter, (values, make, measure)) in enumerate(panels.items()):
+    for column, (parameter, (values, make, measure)) in enumerate(columns.items()):
         rows = [measure(make(value)) for value in values]
         told.setdefault(WORDS[measure], []).append(f"`{parameter}`")
         for axis, label in zip(axes[:, column], rows[0], strict=True):
@@ -225,7 +213,7 @@ def draw(name):
                 values,
                 [row[label] for row in rows],
                 "o-",
-                color=style.SAMPLER_COLORS.get(name, "#0077BB"),
+                color=style.SAMPLER_COLORS[name],
                 ms=3.5,
                 lw=1.2,
             )
@@ -243,5 +231,5 @@ def draw(name):
 
 
 if __name__ == "__main__":
-    for chosen in sys.argv[1:] or PANELS:
+    for chosen in sys.argv[1:] or REGISTRY:
         draw(chosen)

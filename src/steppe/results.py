@@ -6,13 +6,13 @@ with a sentence. Needs pydantic, so `import steppe` does not load it.
 """
 
 import base64
-import os
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from steppe.atomic import write_atomically
 from steppe.errors import RunError, StorageError
 
 SCHEMA_VERSION = 1
@@ -157,11 +157,9 @@ class Results(_Part):
     def save(self, directory: Path) -> Path:
         """Write `results.json` so that a reader never sees half of it."""
         path = directory / FILE_NAME
-        draft = path.with_name(f".{FILE_NAME}.{os.getpid()}")
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            draft.write_text(self.model_dump_json(indent=1) + "\n", encoding="utf-8")
-            draft.replace(path)
+            write_atomically(path, self.model_dump_json(indent=1).encode() + b"\n")
         except OSError as error:
             raise StorageError(f"Could not write {path}: {error.strerror or error}.") from error
         return path

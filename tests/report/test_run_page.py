@@ -11,8 +11,8 @@ from steppe.errors import DamagedRunError, RunError
 from steppe.report.page import write_page
 from steppe.report.page.gather import gather
 from steppe.results import Estimate
-from steppe.run.files import write_json
 from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.durable import write_json
 from steppe.run.storage.record import dump
 from steppe.targets.bernoulli import paper_bernoulli
 

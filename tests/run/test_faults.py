@@ -216,7 +216,7 @@ def test_damage_to_the_newest_commit_falls_back_to_the_one_before(tmp_path, comm
 
 
 def test_a_manifest_cannot_name_a_file_outside_the_run(tmp_path, committed):
-    from steppe.run.files import read_json, write_json
+    from steppe.run.storage.durable import read_json, write_json
 
     path = shutil.copytree(committed, tmp_path / "run")
     for manifest_path in path.glob("manifest-*.json"):
@@ -268,7 +268,7 @@ def test_a_directory_that_is_no_run_is_called_so(tmp_path):
 
 
 def test_a_description_from_the_future_is_refused(tmp_path):
-    from steppe.run.files import read_json, write_json
+    from steppe.run.storage.durable import read_json, write_json
 
     small_run(out=tmp_path / "run", num_draws=20)
     config = read_json(tmp_path / "run" / "run.json")

@@ -11,12 +11,12 @@ from threading import Thread
 import pytest
 
 from steppe.errors import StorageError
-from steppe.run.files import take_lock
+from steppe.run.storage.durable import take_lock
 
 HOLD = """
 import os, sys, time
 from pathlib import Path
-from steppe.run.files import take_lock
+from steppe.run.storage.durable import take_lock
 held = take_lock(Path(sys.argv[1]))
 if "fork" in sys.argv and os.fork() == 0:
     os.close(1)  # the parent's output ends with the parent

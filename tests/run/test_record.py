@@ -19,10 +19,10 @@ from contract.cases import DOMAINS, RECIPES, target_on
 from steppe.errors import DamagedRunError, DomainError, RunMismatchError, SteppeError
 from steppe.kernel.block import ProposeAndDecide
 from steppe.kernel.proposal.together import Together
-from steppe.run.files import read_json, write_json
 from steppe.run.storage.components import COMPONENT_IDS, describe_component
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.domains import make_domain
+from steppe.run.storage.durable import read_json, write_json
 from steppe.run.storage.identity import are_close, identify_target
 from steppe.run.storage.leaves import name_leaves
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from steppe.errors import DamagedRunError
-from steppe.run.files import read_arrays, write_arrays
+from steppe.run.storage.durable import read_arrays, write_arrays
 from steppe.run.storage.segments import read_rows, write_rows
 from steppe.run.storage.waiting import Waiting
 

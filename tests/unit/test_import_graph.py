@@ -17,6 +17,7 @@ PACKAGE = Path(steppe.__file__).parent
 LAYERS = [
     "errors",
     "optional",
+    "atomic",
     "presented",
     "pytree",
     "compiling",

@@ -12,7 +12,7 @@ from typing import Any
 
 from steppe.errors import DamagedRunError, RunMismatchError, SteppeError, StorageError
 from steppe.results import FILE_NAME, Array, Provenance, Results, read_results
-from steppe.run.files import read_json, write_json
+from steppe.run.storage.durable import read_json, write_json
 from steppe.run.storage.software import describe_software
 from steppe.validation import named
 from steppe_edlp.catalogue import EXPERIMENTS, Experiment

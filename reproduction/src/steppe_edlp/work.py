@@ -11,8 +11,8 @@ import numpy as np
 
 from steppe.errors import DamagedRunError, StorageError
 from steppe.results import Array
-from steppe.run.files import read_json, write_json
 from steppe.run.progress import count_bar
+from steppe.run.storage.durable import read_json, write_json
 
 # Most of the time of a small piece goes into compiling, which one program does on one core.
 AT_ONCE = 2

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from steppe.errors import RunError, RunMismatchError, StorageError
-from steppe.run.files import read_arrays, read_json, take_lock, write_arrays, write_json
+from steppe.run.storage.durable import read_arrays, read_json, take_lock, write_arrays, write_json
 
 FORMAT = 1
 RECORD = "training.json"

@@ -1,9 +1,8 @@
 """Write the page of a directory: results in, one HTML file out."""
 
-import contextlib
-import os
 from pathlib import Path
 
+from steppe.atomic import write_atomically
 from steppe.errors import StorageError
 from steppe.report.page.gather import gather
 from steppe.report.page.render import render_page
@@ -28,13 +27,9 @@ def write_page(directory: Path, out: Path | None = None) -> Path:
 def save_page(gathered: Gathered, path: Path) -> Path:
     """Put the page in place so that a reader never sees half of it."""
     content = render_page(gathered).encode()
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        aside.write_bytes(content)
-        aside.replace(path)
+        write_atomically(path, content)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            aside.unlink(missing_ok=True)
         raise StorageError(
             f"Could not write {path}: {error.strerror or error}. Name another file with `--out`."
         ) from error

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from steppe.errors import DamagedRunError, RunError, StorageError
-from steppe.run.files import (
+from steppe.run.storage.durable import (
     TEMPORARY,
     checked_bytes,
     read_arrays,

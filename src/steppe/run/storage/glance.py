@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from steppe.errors import DamagedRunError
-from steppe.run.files import read_json
 from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.durable import read_json
 from steppe.run.storage.record import Manifest, RunRecord, SegmentRecord, read_manifest
 from steppe.run.storage.segments import read_rows
 from steppe.run.storage.shards import find_run, join_records

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from steppe.errors import DamagedRunError
-from steppe.run.files import read_arrays, write_arrays
+from steppe.run.storage.durable import read_arrays, write_arrays
 from steppe.run.storage.record import SegmentRecord, dump
 
 ROWS_COMPARED = 4096

@@ -1,10 +1,9 @@
-"""Files that are either whole or not there: write aside, flush, rename, flush the directory."""
+"""Durable files of a run: JSON and arrays that carry digests, and the lock of the one writer."""
 
 import contextlib
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import IO, Any
 import numpy as np
 from filelock import FileLock, Timeout
 
+from steppe.atomic import write_atomically
 from steppe.errors import DamagedRunError, StorageError
 
 TEMPORARY = ".partial"
@@ -42,17 +42,9 @@ def take_lock(directory: Path) -> contextlib.ExitStack:
 
 def write_bytes(path: Path, content: bytes | memoryview) -> dict[str, Any]:
     """Put a file in place atomically and durably; return its size and digest."""
-    aside = path.with_name(path.name + TEMPORARY)
     try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            _leave_the_cache(file.fileno())
-        aside.replace(path)
-        _flush_directory(path.parent)
+        write_atomically(path, content, path.with_name(path.name + TEMPORARY))
     except OSError as error:
-        _discard(aside)
         raise StorageError(
             f"Could not write {path.name} ({len(content)} bytes needed): {error.strerror or error}. "
             "Everything committed before is intact; free space or permissions and resume."
@@ -155,25 +147,3 @@ def _printed(sealed: Mapping[str, Any]) -> bytes:
 
 def _canonical(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _leave_the_cache(descriptor: int) -> None:
-    """Let the system use the memory of what is on disk now: a long run must not fill it with old rows."""
-    if hasattr(os, "posix_fadvise"):  # not on every system
-        with contextlib.suppress(OSError):
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def _flush_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _discard(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError:
-        return  # the directory itself is gone or read-only; there is nothing more to undo

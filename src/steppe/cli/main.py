@@ -27,7 +27,7 @@ from steppe.cli.watch import watch
 from steppe.cli.where import Where, placed
 from steppe.errors import MissingPackageError, PeerError, RunError, SteppeError, StorageError
 from steppe.report.terminal import printable
-from steppe.run.result import Run, open_run
+from steppe.run.result import Run, read_run
 from steppe.run.sample import sample
 from steppe.run.storage.shards import find_run
 from steppe.run.storage.shards import merge as merge_shards
@@ -183,7 +183,7 @@ def merge(*parts: Path, out: Path, as_json: AsJson = False) -> None:
     as_json
         Print the summary as JSON.
     """
-    show_run(open_run(merge_shards(parts, out)), as_json)
+    show_run(_read(merge_shards(parts, out)), as_json)
 
 
 @app.command
@@ -227,8 +227,7 @@ def diagnose(directory: Path, *, as_json: AsJson = False) -> None:
     as_json
         Print the summary as JSON.
     """
-    find_run(directory)
-    if not show_run(open_run(directory), as_json).diagnosis.ok:
+    if not show_run(_read(directory), as_json).diagnosis.ok:
         raise SystemExit(FOUND_SOMETHING)
 
 
@@ -318,3 +317,7 @@ def _sample(
         allow_other_version=allow_other_version,
         metadata=request.model_dump(exclude_none=True),
     )
+
+
+def _read(directory: Path) -> Run:
+    return read_run(directory, find_run(directory, keeps_rows=True))

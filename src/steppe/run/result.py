@@ -216,7 +216,11 @@ def open_run(path: str | Path) -> Run:
     """
     from steppe.run.storage.shards import find_run
 
-    whole_or_shards = find_run(Path(path))
-    if whole_or_shards[0].path == Path(path):
-        return Run.on_disk(whole_or_shards[0])
-    return Run.in_shards(Path(path), whole_or_shards)
+    return read_run(Path(path), find_run(Path(path)))
+
+
+def read_run(path: Path, directories: "Sequence[RunDirectory]") -> Run:
+    """Read what `find_run` has found at a path: a run directory, or the shards of one run."""
+    if directories[0].path == path:
+        return Run.on_disk(directories[0])
+    return Run.in_shards(path, directories)

@@ -32,6 +32,7 @@ from steppe.run.storage.record import (
     FileRecord,
     Manifest,
     RunRecord,
+    SegmentRecord,
     dump,
     read_manifest,
     read_record,
@@ -46,10 +47,22 @@ _SEGMENT = re.compile(r"([0-9]{6,18})\.npz")
 
 
 class RunDirectory:
-    """One run on disk."""
+    """One run on disk.
 
-    def __init__(self, path: Path | str) -> None:
+    Parameters
+    ----------
+    path
+        The directory.
+    keeps_rows
+        Keep the rows of a segment in memory when it is verified, so that who needs both reads it once.
+    """
+
+    def __init__(self, path: Path | str, *, keeps_rows: bool = False) -> None:
         self.path = Path(path)
+        self._keeps_rows = keeps_rows
+        self._rows: dict[str, dict[str, np.ndarray]] = {}
+        # What is wrong with each file that was read, or an empty sentence.
+        self._verified: dict[tuple[str, str, str], str] = {}
         self._lock: contextlib.ExitStack | None = None
         self._manifest: Manifest | None = None
         self._is_manifest_known = False
@@ -135,7 +148,8 @@ class RunDirectory:
         """Yield the rows of every commit, in order."""
         manifest = self.manifest()
         for segment in manifest.segments if manifest else ():
-            yield read_rows(self.path / "segments" / segment.file, segment)
+            kept = self._rows.pop(segment.file, None)
+            yield read_rows(self.path / "segments" / segment.file, segment) if kept is None else kept
 
     def chains(self) -> dict[str, np.ndarray]:
         """Return the chains after the last commit."""
@@ -146,6 +160,7 @@ class RunDirectory:
     def problems(self) -> list[str]:
         """Read every byte and name everything that is damaged, missing or left over."""
         found: list[str] = []
+        self._verified.clear()
         try:
             self.record()
         except StorageError as error:
@@ -244,13 +259,25 @@ class RunDirectory:
         return [f"{name} is missing: its commit was cut short, or it was deleted." for name in missing]
 
     def _damage(self, manifest: Manifest) -> list[str]:
-        found = []
-        for folder, record in [*(("segments", s) for s in manifest.segments), ("chains", manifest.chains)]:
+        segments = [self._verify("segments", segment) for segment in manifest.segments]
+        return [sentence for sentence in (*segments, self._verify("chains", manifest.chains)) if sentence]
+
+    def _verify(self, folder: str, record: FileRecord) -> str:
+        """What is wrong with a file; it is read once, however many manifests name it."""
+        known = folder, record.file, record.sha256
+        if known not in self._verified:
+            self._verified[known] = ""
             try:
-                checked_bytes(self.path / folder / record.file, dump(record))
+                self._read(self.path / folder / record.file, record)
             except DamagedRunError as error:
-                found.append(f"{folder}/{error}")
-        return found
+                self._verified[known] = f"{folder}/{error}"
+        return self._verified[known]
+
+    def _read(self, path: Path, record: FileRecord) -> None:
+        if isinstance(record, SegmentRecord) and self._keeps_rows:
+            self._rows[record.file] = read_rows(path, record)
+        else:
+            checked_bytes(path, dump(record))
 
     def _drop_old(self, newest_dropped: int) -> None:
         for path in self._manifest_paths():

@@ -29,19 +29,20 @@ def shard_path(path: Path, shard: Shard) -> Path:
     return path / f"shard-{shard.index:04d}-of-{shard.count:04d}"
 
 
-def find_shards(path: Path) -> list[RunDirectory]:
+def find_shards(path: Path, *, keeps_rows: bool = False) -> list[RunDirectory]:
     """Return the shards below a directory in order; empty if it is not a run in shards."""
     try:
         found = sorted(p for p in path.glob("shard-*-of-*") if _SHARD.fullmatch(p.name))
     except (OSError, ValueError):  # a path that cannot be, or may not be looked at
         return []
-    return [directory for directory in map(RunDirectory, found) if directory.exists]
+    shards = [RunDirectory(shard, keeps_rows=keeps_rows) for shard in found]
+    return [shard for shard in shards if shard.exists]
 
 
-def find_run(path: Path) -> list[RunDirectory]:
+def find_run(path: Path, *, keeps_rows: bool = False) -> list[RunDirectory]:
     """Return the run directory, or the shards of the run in it."""
-    whole = RunDirectory(path)
-    found = [whole] if whole.exists else find_shards(path)
+    whole = RunDirectory(path, keeps_rows=keeps_rows)
+    found = [whole] if whole.exists else find_shards(path, keeps_rows=keeps_rows)
     if not found:
         raise RunError(f"{path} is not a run directory: it has no run.json.")
     return found
@@ -104,9 +105,13 @@ def merge(parts: Sequence[str | Path] | str | Path, out: str | Path) -> Path:
     return merged.path
 
 
+def _whole_or_shards(path: Path) -> list[RunDirectory]:
+    return find_shards(path, keeps_rows=True) or [RunDirectory(path, keeps_rows=True)]
+
+
 def _found(parts: Sequence[str | Path] | str | Path) -> list[RunDirectory]:
     paths = [parts] if isinstance(parts, str | Path) else list(parts)
-    shards = [d for path in map(Path, paths) for d in (find_shards(path) or [RunDirectory(path)])]
+    shards = [d for path in map(Path, paths) for d in _whole_or_shards(path)]
     missing = [d.path for d in shards if not d.exists]
     if missing or not shards:
         raise RunError(f"{missing[0] if missing else 'Nothing'} is not a run directory: it has no run.json.")

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from steppe.errors import MissingPackageError
 from steppe.optional import needed
+from steppe.report import cells
+from steppe.report.page import view
 from steppe.report.page.explore import KNOBS, LAWS, explore_data
-from steppe.report.page.view import Gathered, Section, list_raw_tables, view_page, view_section
+from steppe.report.terminal import OUTCOME_MARKS
 from steppe.results import Results
 
 if TYPE_CHECKING:
@@ -21,15 +23,23 @@ TEMPLATES = "templates"
 SCRIPTS = ("tables.js", "figures.js", "laws.js", "explore.js")
 
 
-def render_page(gathered: Gathered) -> str:
+def render_page(gathered: view.Gathered) -> str:
     """Return the page of everything gathered."""
     environment = _set_up()
     markupsafe = needed("markupsafe", "report", "The page")
-    css, script, view = _read_packaged("page.css"), _join_scripts(), view_page(gathered)
-    explored = {"explore": explore_data()} if view.is_explored else {}
+    css, script, explored = _read_packaged("page.css"), _join_scripts(), view.find_explored(gathered)
+    all_results = [section.results for section in gathered.sections]
+    verdicts = [verdict for results in all_results for verdict in results.verdicts]
+    data = {"tables": view.list_raw_tables(gathered), **({"explore": explore_data()} if explored else {})}
     return environment.get_template("page.html").render(
-        **view._asdict(),
-        data={"tables": list_raw_tables(gathered), **explored},
+        title=all_results[0].title if len(all_results) == 1 else "What came out",
+        sections=[(f"s{place}", section) for place, section in enumerate(gathered.sections, start=1)],
+        problems=gathered.problems,
+        tally=view.tally(verdicts),
+        has_verdicts=bool(verdicts),
+        has_intervals=any(verdict.estimate and cells.interval(verdict.estimate) for verdict in verdicts),
+        explored=explored,
+        data=data,
         knobs=KNOBS,
         laws=LAWS,
         css=markupsafe.Markup(css),
@@ -44,19 +54,33 @@ def render_fragment(results: Results) -> str | None:
         environment = _set_up()
     except MissingPackageError:
         return None  # the notebook shows the text instead
-    section = view_section(0, Section(results, {}))
-    return environment.get_template("fragment.html").render(section=section)
+    return environment.get_template("fragment.html").render(results=results)
 
 
 def _set_up() -> "Environment":
     jinja2 = needed("jinja2", "report", "The page")
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read_packaged),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals.update(
+        plain=cells.plain,
+        full=cells.full,
+        interval=cells.interval,
+        is_number=cells.is_number,
+        has_numbers=view.has_numbers,
+        class_cell=view.class_cell,
+        list_tags=view.list_tags,
+        list_provenance=view.list_provenance,
+        end=view.end,
+        missing=view.MISSING,
+        outcome_marks=OUTCOME_MARKS,
+        outcome_classes=view.OUTCOME_CLASSES,
+    )
+    return environment
 
 
 def _read_packaged(name: str) -> str:

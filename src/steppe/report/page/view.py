@@ -1,11 +1,10 @@
-"""View of results for the templates, as plain strings: decisions about wording and order are made here."""
+"""What a page shows, and what the templates need to know beside the results: words, marks, order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from steppe.report.cells import full, interval, is_number, is_numeric, plain
-from steppe.report.terminal import OUTCOME_MARKS
-from steppe.results import Cell, Column, Estimate, Figure, Outcome, Provenance, Results, Table, Verdict
+from steppe.report.cells import is_numeric, plain
+from steppe.results import Cell, Column, Estimate, Outcome, Provenance, Results, Table, Verdict
 
 EXPLORED = "bernoulli"
 # Texts of so many characters stay on one line in a table; tables scroll.
@@ -15,11 +14,9 @@ OUTCOME_CLASSES: dict[Outcome, str] = {
     "does not hold": "fails",
     "not distinguishable": "open",
 }
-PROTOCOLS = {
+TAGS = {
     "published": ("as published", "The authors' settings as they ran them, with their definitions."),
     "sound": ("sound protocol", "Many seeds, intervals, equal budgets, exact values beside them."),
-}
-SCALES = {
     "quick": ("quick scale", "A small version that runs in minutes."),
     "full": ("full scale", "The size of the original experiment."),
 }
@@ -30,6 +27,9 @@ class Picture(NamedTuple):
 
     uri: str | None
     problem: str = ""
+
+
+MISSING = Picture(None, "This figure was not drawn.")
 
 
 class Section(NamedTuple):
@@ -46,132 +46,10 @@ class Gathered(NamedTuple):
     problems: list[str]
 
 
-class CellView(NamedTuple):
-    """A cell: its text, its interval, whether it is a number, and whether it needs room to wrap."""
-
-    text: str
-    interval: str
-    is_number: bool
-    length: str
-
-
-class ColumnView(NamedTuple):
-    """A heading, and whether the cells below are numbers."""
-
-    label: str
-    unit: str
-    better: str | None
-    is_number: bool
-
-
-class RowView(NamedTuple):
-    """Cells of a row, with its number in the table as it was made."""
-
-    number: int
-    is_reference: bool
-    is_marked: bool
-    cells: list[CellView]
-
-
-class TableView(NamedTuple):
-    """A table with the id of its place in the page."""
-
-    id: str
-    title: str
-    columns: list[ColumnView]
-    rows: list[RowView]
-    has_reference: bool
-    notes: list[str]
-
-
-class VerdictView(NamedTuple):
-    """A judged claim."""
-
-    claim: str
-    outcome: str
-    kind: str
-    mark: str
-    sentence: str
-    value: str
-    interval: str
-
-
-class FigureView(NamedTuple):
-    """A figure with its picture, or why there is none."""
-
-    title: str
-    caption: str
-    alternative: str
-    uri: str | None
-    problem: str
-
-
-class SectionView(NamedTuple):
-    """One section of a page."""
-
-    id: str
-    title: str
-    question: str
-    tags: list[tuple[str, str]]
-    facts: list[tuple[str, str]]
-    verdicts: list[VerdictView]
-    tables: list[TableView]
-    figures: list[FigureView]
-    notes: list[str]
-    settings: list[tuple[str, str]]
-    provenance: list[tuple[str, str]]
-    is_explored: bool
-
-
-class PageView(NamedTuple):
-    """Everything the template of a page asks for."""
-
-    title: str
-    sections: list[SectionView]
-    problems: list[str]
-    tally: str
-    has_verdicts: bool
-    has_intervals: bool
-    is_explored: bool
-
-
-def view_page(gathered: Gathered) -> PageView:
-    """Look at everything gathered as one page."""
+def find_explored(gathered: Gathered) -> str | None:
+    """Id of the section that gets the sliders: one, however many protocols of it there are."""
     names = [section.results.name for section in gathered.sections]
-    explored = names.index(EXPLORED) if EXPLORED in names else None  # once, however many protocols there are
-    sections = [
-        view_section(place, section, is_explored=place == explored)
-        for place, section in enumerate(gathered.sections)
-    ]
-    verdicts = [verdict for section in gathered.sections for verdict in section.results.verdicts]
-    return PageView(
-        title=sections[0].title if len(sections) == 1 else "What came out",
-        sections=sections,
-        problems=gathered.problems,
-        tally=tally(verdicts),
-        has_verdicts=bool(verdicts),
-        has_intervals=any(verdict.estimate and interval(verdict.estimate) for verdict in verdicts),
-        is_explored=explored is not None,
-    )
-
-
-def view_section(place: int, section: Section, *, is_explored: bool = False) -> SectionView:
-    """Look at one results file with its pictures, at a place of a page."""
-    results, name = section.results, f"s{place + 1}"
-    return SectionView(
-        id=name,
-        title=results.title,
-        question=results.question,
-        tags=[*_list_tags(results)],
-        facts=[*results.facts.items()],
-        verdicts=[_view_verdict(verdict) for verdict in results.verdicts],
-        tables=[_view_table(f"{name}-t{i}", table) for i, table in enumerate(results.tables, start=1)],
-        figures=[_view_figure(section, figure) for figure in results.figures],
-        notes=results.notes,
-        settings=[(label, full(value)) for label, value in results.settings.items()],
-        provenance=[*_list_provenance(results.provenance)],
-        is_explored=is_explored,
-    )
+    return f"s{names.index(EXPLORED) + 1}" if EXPLORED in names else None
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
@@ -187,7 +65,7 @@ def tally(verdicts: Sequence[Verdict]) -> str:
     return f"Of {len(verdicts)} claims, {listed}." if len(verdicts) > 1 else ""
 
 
-def list_raw_tables(gathered: Gathered) -> list[dict[str, list[str] | list[list[object]]]]:
+def list_raw_tables(gathered: Gathered) -> list[dict[str, object]]:
     """Headings and unrounded cells of all tables, for sorting and copying."""
     return [
         {
@@ -203,65 +81,28 @@ def _to_raw(cell: Cell) -> object:
     return [cell.value, cell.low, cell.high] if isinstance(cell, Estimate) else cell
 
 
-def _list_tags(results: Results) -> Iterator[tuple[str, str]]:
-    if results.protocol is not None:
-        yield PROTOCOLS[results.protocol]
-    if results.scale is not None:
-        yield SCALES[results.scale]
+def list_tags(results: Results) -> list[tuple[str, str]]:
+    """What kind of experiment it is, in a word and in a sentence."""
+    return [TAGS[word] for word in (results.protocol, results.scale) if word is not None]
 
 
-def _view_verdict(verdict: Verdict) -> VerdictView:
-    estimate = verdict.estimate
-    return VerdictView(
-        claim=verdict.claim,
-        outcome=verdict.outcome,
-        kind=OUTCOME_CLASSES[verdict.outcome],
-        mark=OUTCOME_MARKS[verdict.outcome],
-        sentence=verdict.sentence,
-        value="" if estimate is None else plain(estimate),
-        interval="" if estimate is None else interval(estimate),
-    )
+def has_numbers(table: Table, column: Column) -> bool:
+    """Whether a column is one of numbers."""
+    return is_numeric([row.get(column.key) for row in table.rows])
 
 
-def _view_table(place: str, table: Table) -> TableView:
-    return TableView(
-        id=place,
-        title=table.title,
-        columns=[
-            ColumnView(c.label, c.unit, c.better, is_numeric([row.get(c.key) for row in table.rows]))
-            for c in table.columns
-        ],
-        rows=[
-            RowView(
-                number,
-                number in table.reference_rows,
-                number in table.marked_rows,
-                [_view_cell(row.get(column.key), column) for column in table.columns],
-            )
-            for number, row in enumerate(table.rows)
-        ],
-        has_reference=any(0 <= number < len(table.rows) for number in table.reference_rows),
-        notes=table.notes,
-    )
+def class_cell(text: str) -> str:
+    """Class of a cell of text: whether it needs room to wrap."""
+    return "short" if len(text) <= LONGEST_LINE else "long"
 
 
-def _view_cell(cell: Cell, column: Column) -> CellView:
-    ends = interval(cell, column.digits) if isinstance(cell, Estimate) else ""
-    text = plain(cell, column.digits)
-    return CellView(text, ends, is_number(cell), "short" if len(text) <= LONGEST_LINE else "long")
-
-
-def _view_figure(section: Section, figure: Figure) -> FigureView:
-    picture = section.pictures.get(figure.key, Picture(None, "This figure was not drawn."))
-    return FigureView(_end(figure.title), figure.caption, figure.alternative, picture.uri, picture.problem)
-
-
-def _end(sentence: str) -> str:
+def end(sentence: str) -> str:
     """A title that runs into a caption ends with a mark."""
     return f"{sentence}." if sentence[-1:].isalnum() or sentence[-1:] in ")%" else sentence
 
 
-def _list_provenance(provenance: Provenance) -> Iterator[tuple[str, str]]:
+def list_provenance(provenance: Provenance) -> Iterator[tuple[str, str]]:
+    """Where the numbers come from, line by line."""
     yield "command", provenance.command
     if provenance.started:
         yield "started", provenance.started

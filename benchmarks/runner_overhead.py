@@ -29,11 +29,11 @@ import numpy as np
 import rich.console
 
 import steppe
-from steppe.kernel.threefry import unrolled
+from steppe.random.threefry import unrolled
 from steppe.run import driver
-from steppe.run.adapt import Adapt
+from steppe.run.adaptation import Adapt
+from steppe.run.chain_blocks import encode
 from steppe.run.engine import Engine
-from steppe.run.loop import encode
 from steppe.run.plan import make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.storage.directory import RunDirectory

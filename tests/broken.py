@@ -16,16 +16,16 @@ from faulty import (
     FaultyTogether,
     OneSidedCenter,
 )
-from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import Draw
+from steppe.kernel.acceptance import Metropolis
+from steppe.kernel.blocks.cycle import CycleBlock
+from steppe.kernel.blocks.metropolis import ConditionalDraw
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.coupling import StarCoupling
-from steppe.kernel.cycle import Cycle
-from steppe.kernel.proposal.center import CenterLangevin
-from steppe.kernel.proposal.discrete_flow import DiscreteFlow
-from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
-from steppe.kernel.proposal.gibbs_with_gradients import GibbsWithGradients
-from steppe.kernel.proposal.path_auxiliary import PathAuxiliary
+from steppe.kernel.proposals.center import CenterLangevin
+from steppe.kernel.proposals.discrete_flow import DiscreteFlow
+from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
+from steppe.kernel.proposals.gibbs_with_gradients import GibbsWithGradients
+from steppe.kernel.proposals.path_auxiliary import PathAuxiliary
 
 STEP, CENTER_STEP, VARIANCE, PERSISTENCE = 0.6, 0.4, 0.4, 0.7
 COUPLING = StarCoupling(VARIANCE)
@@ -44,12 +44,12 @@ _decided = FaultyDecision(FaultyLangevin(STEP), FaultyMetropolis())
 _together = FaultyTogether(FaultyLangevin(STEP), CenterLangevin(CENTER_STEP))
 _dmala = recipe("dmala", _decided)
 _edmala = recipe("edmala", FaultyDecision(_together, FaultyMetropolis()), coupling=COUPLING)
-_glu = recipe("edmala_glu", Draw(FaultyRefresh(0.0)), _decided, coupling=COUPLING)
-_ou = recipe("edmala_ou", Draw(FaultyRefresh(PERSISTENCE)), _decided, coupling=COUPLING)
+_glu = recipe("edmala_glu", ConditionalDraw(FaultyRefresh(0.0)), _decided, coupling=COUPLING)
+_ou = recipe("edmala_ou", ConditionalDraw(FaultyRefresh(PERSISTENCE)), _decided, coupling=COUPLING)
 _gwg = recipe("gwg", FaultyDecision(GibbsWithGradients(1), FaultyMetropolis()))
 _flow = recipe("dlmc", FaultyDecision(DiscreteFlow(STEP), FaultyMetropolis()))
 _paths = recipe("pas", FaultyDecision(PathAuxiliary(3), FaultyMetropolis()))
-_cycle = recipe("dmala_cyclical", Cycle(_decided, 3, 0.2))
+_cycle = recipe("dmala_cyclical", CycleBlock(_decided, 3, 0.2))
 _gibbs = recipe("gibbs", FaultyConditional(block_size=1))
 _ball = recipe("hamming_ball", FaultyConditional(block_size=3, radius=1))
 

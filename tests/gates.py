@@ -21,8 +21,9 @@ import scipy.stats
 from jax import Array
 
 import steppe
-from steppe.kernel.sampler import Sampler
-from steppe.kernel.state import State
+from steppe.kernel.blocks.gibbs import GibbsMemory
+from steppe.kernel.compose import Sampler
+from steppe.kernel.types import SamplerState
 
 FALSE_ALARM = 1e-7
 NUM_CHAINS = 400_000
@@ -45,7 +46,7 @@ class Outcome(NamedTuple):
 
     num_steps: int
     p_values: dict[str, float]
-    states: State
+    states: SamplerState
 
 
 def start_at_stationarity(
@@ -100,7 +101,7 @@ def one_step_law(
     return p_values
 
 
-def same_as_fresh_cache(sampler: Sampler, states: State) -> float:
+def same_as_fresh_cache(sampler: Sampler, states: SamplerState) -> float:
     """Largest relative error of what states remember of their position: value, gradient, cache."""
     domain = sampler.target.domain
     fresh = initial_states(sampler, domain.enumerate(), indices(domain, states.position))
@@ -122,11 +123,13 @@ def chi_square_power(num_draws: int, num_cells: int, total_variation: float) -> 
 
 
 @quick_jit
-def advance(sampler: Sampler, states: State, key: Array, first: int, num_steps: int) -> tuple[State, State]:
+def advance(
+    sampler: Sampler, states: SamplerState, key: Array, first: int, num_steps: int
+) -> tuple[SamplerState, SamplerState]:
     """Last but one and last states of `num_steps` steps, which is traced: one program for all numbers."""
     num_chains = len(states.log_density)
 
-    def step(index: Array, pair: tuple[State, State]) -> tuple[State, State]:
+    def step(index: Array, pair: tuple[SamplerState, SamplerState]) -> tuple[SamplerState, SamplerState]:
         keys = jax.random.split(jax.random.fold_in(key, index), num_chains)
         return pair[1], jax.vmap(sampler.step)(keys, pair[1])[0]
 
@@ -134,11 +137,11 @@ def advance(sampler: Sampler, states: State, key: Array, first: int, num_steps: 
 
 
 @sketchy_jit
-def _init(sampler: Sampler, positions: Array) -> State:
+def _init(sampler: Sampler, positions: Array) -> SamplerState:
     return jax.vmap(sampler.init)(positions)
 
 
-def initial_states(sampler: Sampler, positions: Array, index: np.ndarray) -> State:
+def initial_states(sampler: Sampler, positions: Array, index: np.ndarray) -> SamplerState:
     """Evaluated states at `positions[index]`."""
     table = _init(sampler, positions)
     return jax.tree.map(lambda leaf: leaf[index], table)
@@ -146,7 +149,7 @@ def initial_states(sampler: Sampler, positions: Array, index: np.ndarray) -> Sta
 
 def stationary_states(
     sampler: Sampler, target: steppe.Target, coupling_variance: float | None, num_chains: int, key: Array
-) -> State:
+) -> SamplerState:
     """Independent draws of the joint law: position by inversion in float64, center `N(position, η)`."""
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     index = np.searchsorted(np.cumsum(exact_law(target))[:-1], rng.random(num_chains), side="right")
@@ -171,14 +174,18 @@ def _log_densities(target: steppe.Target) -> Array:
 
 def moves_together(sampler: Sampler) -> bool:
     """Whether one block moves position and center, so that its jumps start from the old center."""
-    return any({"position", "center"} <= set(block.moves) for block in sampler.blocks)
+    return any({"position", "center"} <= set(block.moves) for block in sampler.recipe.blocks)
 
 
 # ---- statistics ------------------------------------------------------------------------------------------
 
 
 def residual_p_values(
-    target: steppe.Target, law: np.ndarray, coupling_variance: float, before: State, after: State
+    target: steppe.Target,
+    law: np.ndarray,
+    coupling_variance: float,
+    before: SamplerState,
+    after: SamplerState,
 ) -> dict[str, float]:
     """Tests of `r ~ N(0, I)` independent of the position, and of jumps that are as likely back as there."""
     domain, scale = target.domain, np.sqrt(coupling_variance)
@@ -245,7 +252,7 @@ def other_moments_p_value(residuals: np.ndarray, deviations: np.ndarray) -> floa
     return float(scipy.stats.chi2.sf(statistic, freedom))
 
 
-def jump_symmetry_p_value(domain: steppe.Domain, before: State, after: State) -> float:
+def jump_symmetry_p_value(domain: steppe.Domain, before: SamplerState, after: SamplerState) -> float:
     """Of `t = ½(r + r′)·(θ′ − θ)`, which a reversible block leaves symmetric about 0.
 
     `t` changes sign when before and after are exchanged, so in equilibrium `t` and `−t` have one law. For
@@ -278,8 +285,9 @@ def existing(domain: steppe.Domain) -> np.ndarray:
     return domain.level_mask if len(domain.shape) == 2 else np.ones(domain.shape, bool)
 
 
-def _remembered(states: State) -> tuple[Any, ...]:
-    return states.log_density, states.gradient, states.cache
+def _remembered(states: SamplerState) -> tuple[Any, ...]:
+    caches = [own.cache if isinstance(own, GibbsMemory) else own for own in states.memory]
+    return states.log_density, states.gradient, states.roughness, caches
 
 
 def _relative_error(found: Array, expected: Array) -> float:

@@ -91,13 +91,13 @@ def ising_cases(length: int, num_chains: int, names, num_steps: int) -> list[Cas
 
 def noise_alone(cell: str, num_sites: int, num_chains: int, num_steps: int) -> Case:
     """The floor of a step on a lattice: one uniform and one normal per site."""
-    from steppe.kernel import noise
+    from steppe.random import draws
 
     @jax.jit
     def draw(keys):
         def add(index, total):
             own = jax.vmap(lambda key: jax.random.fold_in(key, index))(keys)
-            one = lambda key: noise.uniform(key, (num_sites,)) + noise.normal(key, (num_sites,))  # noqa: E731
+            one = lambda key: draws.uniform(key, (num_sites,)) + draws.normal(key, (num_sites,))  # noqa: E731
             return total + jax.vmap(one)(own)
 
         return jax.lax.fori_loop(0, num_steps, add, jnp.zeros((num_chains, num_sites)))

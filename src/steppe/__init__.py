@@ -12,7 +12,7 @@ from steppe import samplers
 from steppe.samplers import *  # noqa: F403
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.run.result import Run, open_run as open
-from steppe.run.adapt import Adapt
+from steppe.run.adaptation import Adapt
 from steppe.run.sample import sample
 from steppe.run.anneal import Annealed, anneal
 from steppe.run.schedule import geometric, linear, schedule

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.compiling import made_once
+from steppe.compiling import materialize
 
 # log(1 + e) / e on [0, 1], interpolated at Chebyshev points; highest power first.
 LOG1P = (
@@ -84,7 +84,7 @@ def total(terms: Array) -> Array:
     the rest behind in many arrays; for a single chain it does the same to a product. In a call of its own it
     gets one array of terms, made in one pass.
     """
-    return made_once(_total, terms)
+    return materialize(_total, terms)
 
 
 def _total(terms: Array) -> Array:

@@ -8,6 +8,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any, TypeVar, dataclass_transform
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,11 +58,10 @@ def is_concrete(tree: Any) -> bool:
     return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
 
 
-@piece
-class Relative:
+class Relative(eqx.Module):
     """A number in units of the domain's shortest squared move, resolved when a recipe is built."""
 
-    multiple: float
+    multiple: float = eqx.field(static=True)
 
     def resolve(self, squared_unit: float) -> float:
         """Return the number for a domain with this unit."""

@@ -36,10 +36,10 @@ def test_every_sampler_spends_the_same_number_of_evaluations(comparison):
 
 
 def test_unadjusted_recipe_gets_the_step_size_of_its_adjusted_twin(comparison):
-    assert comparison.tuning["dula"].recipe.is_exact
-    found = comparison.recipes["dula"].numbers["step_size"]
-    assert found == comparison.tuning["dula"].recipe.numbers["step_size"]
-    assert not comparison.recipes["dula"].is_exact
+    assert comparison.tuning["dula"].recipe.is_adjusted
+    found = comparison.recipes["dula"].parameters["step_size"]
+    assert found == comparison.tuning["dula"].recipe.parameters["step_size"]
+    assert not comparison.recipes["dula"].is_adjusted
     assert "gibbs, twice" not in comparison.tuning
 
 

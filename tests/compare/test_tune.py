@@ -8,7 +8,7 @@ import steppe
 from exact_targets import polynomial_target
 from steppe.diagnostics.efficiency import efficiency
 from steppe.diagnostics.exact import integrated_autocorrelation_time, transition_matrix
-from steppe.run.loop import advance
+from steppe.run.chain_blocks import advance
 from steppe.tune.grids import checked_values
 from steppe.tune.trial import adjusted
 
@@ -27,7 +27,7 @@ def test_acceptance_goal_reaches_the_wanted_rate():
     rate = found.best.acceptance_rate
     # Adaptation over 200 steps of 8 chains ends within 0.04; four standard errors on top: false alarm 1e-4.
     assert abs(rate.value - 0.8) < 0.04 + 4 * rate.error
-    assert found.recipe.numbers["step_size"] == pytest.approx(found.best.value)
+    assert found.recipe.parameters["step_size"] == pytest.approx(found.best.value)
     assert found.num_evaluations == 6 * 8 * 600
 
 
@@ -40,7 +40,7 @@ def test_sweep_compiles_one_program(by_efficiency):
 def test_efficiency_goal_takes_the_value_with_most_effective_draws(by_efficiency):
     scores = [trial.ess_per_evaluation.value for trial in by_efficiency.trials]
     assert by_efficiency.chosen == int(np.argmax(scores))
-    assert by_efficiency.best.value == by_efficiency.recipe.numbers["step_size"]
+    assert by_efficiency.best.value == by_efficiency.recipe.parameters["step_size"]
     assert scores[0] < min(scores[1:])  # at 0.05 a chain hardly moves
 
 
@@ -82,8 +82,8 @@ def test_coupling_sweep_adapts_the_step_size_for_each_value():
     )
     steps = [trial.step_size for trial in found.trials]
     assert steps[0] < steps[1]  # a tight coupling needs small steps
-    assert found.recipe.numbers["step_size"] == pytest.approx(found.best.step_size)
-    assert found.recipe.numbers["coupling_variance"] == found.best.value
+    assert found.recipe.parameters["step_size"] == pytest.approx(found.best.step_size)
+    assert found.recipe.parameters["coupling_variance"] == found.best.value
 
 
 def test_wanted_loss_is_met_by_the_strength():

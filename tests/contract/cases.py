@@ -1,5 +1,6 @@
 """The contract table: every recipe, under its own and its published names, on every kind of domain."""
 
+from contextlib import ExitStack
 from unittest import mock
 
 import jax
@@ -8,6 +9,7 @@ import numpy as np
 import steppe
 from exact_targets import polynomial_target
 from steppe.diagnostics import exact
+from steppe.kernel.blocks import gibbs, metropolis
 from steppe.samplers import ALL_RECIPES
 
 NUM_CHAINS = 4
@@ -51,13 +53,16 @@ def quick_jit(function):
 
 
 QUICK_MATRICES = {
-    name: quick_jit(getattr(exact, name).__wrapped__) for name in ("_proposal_matrix", "_conditional_matrix")
+    metropolis: ("enumerate_moves", quick_jit(metropolis.enumerate_moves.__wrapped__)),
+    gibbs: ("enumerate_updates", quick_jit(gibbs.enumerate_updates.__wrapped__)),
 }
 
 
 def transition_matrix(recipe, target, *, center=None) -> np.ndarray:
     """`steppe.diagnostics.exact.transition_matrix`, compiled quickly."""
-    with mock.patch.multiple(exact, **QUICK_MATRICES):
+    with ExitStack() as stack:
+        for module, (name, quick) in QUICK_MATRICES.items():
+            stack.enter_context(mock.patch.object(module, name, quick))
         return exact.transition_matrix(recipe, target, center=center)
 
 

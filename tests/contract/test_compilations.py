@@ -32,7 +32,7 @@ def test_changing_any_number_or_target_array_does_not_recompile(name):
     targets = [polynomial_target(DOMAIN, 1.0, seed) for seed in (5, 6)]
     position = starts(DOMAIN)[0]
     run(recipe.build(targets[0], audit=False), jax.random.key(0), position)
-    for number, value in recipe.numbers.items():
+    for number, value in recipe.parameters.items():
         other = recipe.replace(**{number: 0.5 * (value.multiple if isinstance(value, Relative) else value)})
         run(other.build(targets[0], audit=False), jax.random.key(1), position)
     run(recipe.build(targets[1], audit=False), jax.random.key(0), position)
@@ -48,7 +48,7 @@ def test_the_count_sees_a_change_of_structure():
 
 @pytest.mark.parametrize("name", ALL_RECIPES)
 def test_every_recipe_has_a_temperature(name):
-    assert ALL_RECIPES[name]().numbers["inverse_temperature"] == 1.0
+    assert ALL_RECIPES[name]().parameters["inverse_temperature"] == 1.0
 
 
 def test_recipe_can_be_made_inside_a_compiled_function():

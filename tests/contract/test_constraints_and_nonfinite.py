@@ -78,7 +78,7 @@ def run_chains(sampler, keys, position):
 
 def run(name, target):
     recipe = RECIPES[name]
-    if "step_size" in recipe.numbers:
+    if "step_size" in recipe.parameters:
         recipe = recipe.replace(step_size=BIG_STEP * target.domain.squared_unit)
     sampler = recipe.build(target, audit=False)
     keys = jax.random.split(jax.random.key(2), NUM_CHAINS)

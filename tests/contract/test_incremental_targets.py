@@ -58,7 +58,7 @@ def test_incremental_cache_after_200_steps_equals_a_fresh_one(name):
     # 200 steps of at most 3 updates, each with a rounding error of half a unit in a number below 16.
     tolerance = 600 * 8 * np.finfo(np.float64).eps
     assert np.asarray(states.position).std() > 0
-    np.testing.assert_allclose(states.cache, fresh, rtol=0, atol=tolerance)
+    np.testing.assert_allclose(states.memory[0].cache, fresh, rtol=0, atol=tolerance)
     np.testing.assert_allclose(
         states.log_density, jax.vmap(target.log_density)(states.position), rtol=0, atol=4 * tolerance
     )
@@ -66,7 +66,7 @@ def test_incremental_cache_after_200_steps_equals_a_fresh_one(name):
 
 def test_gradient_recipe_ignores_the_incremental_form():
     target = machine(DOMAINS["binary"], "incremental")
-    assert steppe.dmala().build(target).init(starts(DOMAINS["binary"])[0]).cache is None
+    assert steppe.dmala().build(target).init(starts(DOMAINS["binary"])[0]).memory == ((),)
 
 
 def impossible_above_two(position):

@@ -6,18 +6,18 @@ import pytest
 
 import steppe
 from steppe.errors import CompositionError, DomainError, RecipeError, StartError, TargetError
-from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.acceptance import Metropolis
+from steppe.kernel.blocks.gibbs import GibbsBlock
+from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.compose import recipe
-from steppe.kernel.conditional import BlockConditional
 from steppe.kernel.coupling import StarCoupling
-from steppe.kernel.proposal.center import CenterRefresh
-from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
+from steppe.kernel.proposals.center import CenterRefresh
+from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
 from steppe.target import Incremental, Target
 
 BITS = steppe.Binary(3)
-POSITION = ProposeAndDecide(DiscreteLangevin(0.1), Metropolis())
-CENTER = Draw(CenterRefresh())
+POSITION = ProposalBlock(DiscreteLangevin(0.1), Metropolis())
+CENTER = ConditionalDraw(CenterRefresh())
 
 
 def total(position):
@@ -76,7 +76,7 @@ MISTAKES = {
     ),
     "tilt on exact conditionals": (
         CompositionError,
-        lambda: recipe("odd", BlockConditional(1), tilt=steppe.roughness_tilted().tilt),
+        lambda: recipe("odd", GibbsBlock(1), penalty=steppe.roughness_tilted().penalty),
     ),
 }
 

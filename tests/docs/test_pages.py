@@ -110,7 +110,7 @@ def test_every_number_of_a_recipe_says_what_raising_it_does():
 
 def test_no_parameter_of_an_exact_recipe_is_said_to_bring_bias():
     made = generator()
-    exact = [name for name, entry in REGISTRY.items() if entry.make().is_exact]
+    exact = [name for name, entry in REGISTRY.items() if entry.make().is_adjusted]
     assert len(exact) > 12
     assert not [name for name in exact for text in made.parameters(name).values() if "bias" in text]
 

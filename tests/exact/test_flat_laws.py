@@ -10,9 +10,9 @@ import pytest
 import steppe
 from exact_targets import DOMAIN_CASES, polynomial_target, target_named
 from steppe.diagnostics.exact import target_law, transition_matrix
-from steppe.kernel.noise import Keys
-from steppe.kernel.state import State
-from steppe.kernel.tilt import mean_roughness
+from steppe.kernel.keys import Keys
+from steppe.kernel.penalty import mean_roughness
+from steppe.kernel.types import ChainState
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -138,8 +138,8 @@ def redraw_center(recipe, target, law: np.ndarray) -> np.ndarray:
     levels = np.asarray(target.domain.to_levels(positions))
 
     def log_probs(first, second):
-        state = State(jnp.stack([first, second]), None, None)
-        draw = sampler.blocks[0].proposal.distribution(sampler.landscape, state)
+        state = ChainState(jnp.stack([first, second]), None, None)
+        draw = sampler.recipe.blocks[0].proposal.at(sampler.density, state)
         return jax.nn.log_softmax(draw.logits, axis=-1)
 
     over_pairs = jax.vmap(jax.vmap(log_probs, (None, 0)), (0, None))
@@ -155,7 +155,7 @@ def test_lattice_center_is_drawn_with_the_probabilities_of_its_logits():
     target = polynomial_target(steppe.Binary(3), 2.0)
     sampler = steppe.robust_ensemble(2, 0.4, 0.6, center="lattice").build(target)
     copies = target.domain.enumerate()[jnp.asarray([1, 6])]
-    draw = sampler.blocks[0].proposal.distribution(sampler.landscape, State(copies, None, None))
+    draw = sampler.recipe.blocks[0].proposal.at(sampler.density, ChainState(copies, None, None))
     keys = jax.random.split(jax.random.key(5), 200_000)
     centers = jax.jit(jax.vmap(lambda key: draw.sample(Keys.of_step(key))))(keys)
     counts = np.bincount(np.asarray(target.domain.index(centers)), minlength=8)

@@ -82,16 +82,16 @@ class JointMoves(NamedTuple):
 
 
 def joint_move(sampler, old, value) -> JointMoves:
-    landscape, (block,) = sampler.landscape, sampler.blocks
+    density, (block,) = sampler.density, sampler.recipe.blocks
     proposal = block.proposal
-    old = landscape.at(*old)
-    new = proposal.move(landscape, old, value)
-    forward, backward = (proposal.distribution(landscape, state) for state in (old, new))
-    paid, gained = forward.terms(value), backward.terms(proposal.reverse(old, value))
+    old = density.evaluate(*old)
+    new = proposal.apply(density, old, value)
+    forward, backward = (proposal.at(density, state) for state in (old, new))
+    paid, gained = forward.log_prob_terms(value), backward.log_prob_terms(proposal.inverse(old, value))
     return JointMoves(
         log_q=sum(jnp.sum(terms) for terms in paid),
-        log_ratio=block.accept.log_ratio(landscape, proposal, forward, value, old, new),
-        coupling_part=jnp.sum(landscape.coupling_terms(new) - landscape.coupling_terms(old)),
+        log_ratio=block.acceptance.log_ratio(density, proposal, forward, value, old, new),
+        coupling_part=jnp.sum(density.coupling_terms(new) - density.coupling_terms(old)),
         center_part=jnp.sum(gained[1] - paid[1]),
     )
 
@@ -113,27 +113,27 @@ def joint_moves_there_and_back(sampler, old, new) -> tuple[JointMoves, JointMove
 @quick_jit
 def center_densities(sampler, positions, nodes):
     """Density of the refreshed center, position × old node × new node."""
-    landscape, proposal = sampler.landscape, sampler.blocks[0].proposal
+    density, proposal = sampler.density, sampler.recipe.blocks[0].proposal
 
-    def density(position, old, new):
-        law = proposal.distribution(landscape, landscape.at(position, old))
-        return jnp.exp(jnp.sum(law.terms(new)[0]))
+    def refreshed(position, old, new):
+        law = proposal.at(density, density.evaluate(position, old))
+        return jnp.exp(jnp.sum(law.log_prob_terms(new)[0]))
 
-    over_new = jax.vmap(density, (None, None, 0))
+    over_new = jax.vmap(refreshed, (None, None, 0))
     return jax.vmap(jax.vmap(over_new, (None, 0, None)), (0, None, None))(positions, nodes, nodes)
 
 
 @quick_jit
 def position_moves(sampler, positions, nodes):
     """Log-probability and log ratio of every move of the position, node × old × new."""
-    landscape, block = sampler.landscape, sampler.blocks[1]
+    density, block = sampler.density, sampler.recipe.blocks[1]
 
     def move(center, old, value):
-        old = landscape.at(old, center)
-        new = block.proposal.move(landscape, old, value)
-        forward = block.proposal.distribution(landscape, old)
-        ratio = block.accept.log_ratio(landscape, block.proposal, forward, value, old, new)
-        return jnp.sum(forward.terms(value)[0]), ratio
+        old = density.evaluate(old, center)
+        new = block.proposal.apply(density, old, value)
+        forward = block.proposal.at(density, old)
+        ratio = block.acceptance.log_ratio(density, block.proposal, forward, value, old, new)
+        return jnp.sum(forward.log_prob_terms(value)[0]), ratio
 
     over_new = jax.vmap(move, (None, None, 0))
     return jax.vmap(jax.vmap(over_new, (None, 0, None)), (0, None, None))(nodes, positions, positions)

@@ -16,8 +16,8 @@ import oracle
 import steppe
 from exact_targets import DOMAIN_CASES, target_named
 from steppe.diagnostics.exact import transition_matrix
-from steppe.kernel.proposal.gibbs_with_gradients import Path
-from steppe.kernel.state import State
+from steppe.kernel.proposals.gibbs_with_gradients import Path
+from steppe.kernel.types import ChainState
 from twins import Twin, both_steepnesses, oracle_domain, quick_jit, twin_of
 
 pytestmark = [pytest.mark.usefixtures("float64"), pytest.mark.parametrize("domain", DOMAIN_CASES)]
@@ -68,17 +68,17 @@ def engine_ratios(samplers, states_and_values):
     """Per sampler: forward and backward log q by proposed variable, gain in log-joint, log ratio."""
 
     def ratio(sampler, position, center, value):
-        landscape, block = sampler.landscape, sampler.blocks[-1]
+        density, block = sampler.density, sampler.recipe.blocks[-1]
         proposal = block.proposal
-        old = landscape.at(position, center)
-        new = proposal.move(landscape, old, value)
-        forward, backward = (proposal.distribution(landscape, state) for state in (old, new))
-        couplings = [jnp.sum(landscape.coupling_terms(state)) for state in (new, old)]
+        old = density.evaluate(position, center)
+        new = proposal.apply(density, old, value)
+        forward, backward = (proposal.at(density, state) for state in (old, new))
+        couplings = [jnp.sum(density.coupling_terms(state)) for state in (new, old)]
         return (
-            jnp.stack([jnp.sum(terms) for terms in forward.terms(value)]),
-            jnp.stack([jnp.sum(terms) for terms in backward.terms(proposal.reverse(old, value))]),
-            landscape.gain(new, old) + couplings[0] - couplings[1],
-            block.accept.log_ratio(landscape, proposal, forward, value, old, new),
+            jnp.stack([jnp.sum(terms) for terms in forward.log_prob_terms(value)]),
+            jnp.stack([jnp.sum(terms) for terms in backward.log_prob_terms(proposal.inverse(old, value))]),
+            density.change(new, old) + couplings[0] - couplings[1],
+            block.acceptance.log_ratio(density, proposal, forward, value, old, new),
         )
 
     rows = zip(samplers, states_and_values, strict=True)
@@ -196,9 +196,9 @@ def test_gradient_picks_and_their_ratios_are_the_oracles(domain):
 @quick_jit
 def engine_center_laws(samplers, positions, centers):
     def law(sampler, position, center):
-        proposal = sampler.blocks[0].proposal
+        proposal = sampler.recipe.blocks[0].proposal
         proposal = getattr(proposal, "center", proposal)  # the joint move has a proposal for each
-        found = proposal.distribution(sampler.landscape, State(position, center, jnp.zeros(())))
+        found = proposal.at(sampler.density, ChainState(position, center, jnp.zeros(())))
         return found.mean, found.variance
 
     return [jax.vmap(partial(law, sampler))(positions, centers) for sampler in samplers]

@@ -14,8 +14,8 @@ import pytest
 import oracle
 import steppe
 from exact_targets import DOMAINS
-from steppe.kernel import noise
-from steppe.kernel.noise import Keys
+from steppe.kernel.keys import Keys
+from steppe.random import draws
 from tiers import cases
 from twins import Twin, both_steepnesses, quick_jit, twin_of
 
@@ -55,11 +55,11 @@ def step_noise(domain: steppe.Domain, key) -> StepNoise:
     shape = (domain.num_sites,) if domain.is_two_level else (domain.num_sites, domain.max_levels)
     keys = Keys.of_step(key)
     return StepNoise(
-        uniforms=noise.uniform(keys.position, shape),
-        normals=noise.normal(keys.center, domain.shape),
+        uniforms=draws.uniform(keys.position, shape),
+        normals=draws.normal(keys.center, domain.shape),
         # A joint proposal uses both words of the same pairs.
-        joint_normals=noise.normal(keys.position, domain.shape),
-        accept=jnp.exp(noise.log_uniform(keys.accept)),
+        joint_normals=draws.normal(keys.position, domain.shape),
+        accept=jnp.exp(draws.log_uniform(keys.accept)),
     )
 
 

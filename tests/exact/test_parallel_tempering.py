@@ -16,28 +16,25 @@ import steppe
 from contract.cases import quick_jit
 from exact_targets import polynomial_target
 from steppe.diagnostics.exact import target_law, transition_matrix
-from steppe.kernel.tempering import Hidden, Tempered
-from steppe.pytree import piece
+from steppe.kernel.blocks.tempering import Rung, TemperedBlock
 
 BETAS = (1.0, 0.4)
 FALSE_ALARM = 1e-6
 NUM_CHAINS = 40_000
 
 
-@piece
-class UnweighedSwaps(Tempered):
+class UnweighedSwaps(TemperedBlock):
     """Swaps neighbours whatever it costs."""
 
-    def swap_log_ratio(self, landscape, place, pair):
+    def swap_log_ratio(self, density, place, pair):
         return jnp.zeros(())
 
 
-@piece
-class InvertedSwaps(Tempered):
+class InvertedSwaps(TemperedBlock):
     """Hands the better state to the hotter chain."""
 
-    def swap_log_ratio(self, landscape, place, pair):
-        return -super().swap_log_ratio(landscape, place, pair)
+    def swap_log_ratio(self, density, place, pair):
+        return -super().swap_log_ratio(density, place, pair)
 
 
 class Case(NamedTuple):
@@ -67,7 +64,7 @@ def swap_matrix(sampler, target):
     for cold in range(size):
         for hot in range(size):
             pair = jnp.array([values[cold], values[hot]])
-            log_ratio = sampler.blocks[0].swap_log_ratio(sampler.landscape, 0, pair)
+            log_ratio = sampler.recipe.blocks[0].swap_log_ratio(sampler.density, 0, pair)
             accepted = float(np.exp(min(float(log_ratio), 0.0)))
             matrix[cold * size + hot, hot * size + cold] += accepted
             matrix[cold * size + hot, cold * size + hot] += 1 - accepted
@@ -104,12 +101,13 @@ def steps(sampler, keys, cold, hot, num_steps):
     def one(key, cold, hot):
         base = sampler.init(domain.enumerate()[cold])
         other = sampler.init(domain.enumerate()[hot])
-        hidden = jax.tree.map(lambda leaf: leaf[None], other._replace(cache=other.cache.own))
-        state = base._replace(cache=Hidden(base.cache.own, hidden))
+        rung = Rung(other.chain, other.memory[0].cold)
+        hot = jax.tree.map(lambda leaf: leaf[None], rung)
+        state = base._replace(memory=(base.memory[0]._replace(hot=hot),))
         state = jax.lax.fori_loop(
             0, num_steps, lambda i, s: sampler.step(jax.random.fold_in(key, i), s)[0], state
         )
-        return domain.index(state.position), domain.index(state.cache.hot.position[0])
+        return domain.index(state.position), domain.index(state.memory[0].hot.chain.position[0])
 
     return jax.vmap(one)(keys, cold, hot)
 
@@ -159,7 +157,7 @@ def from_stationarity(kind, num_sites):
 
 @pytest.mark.parametrize("num_sites", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_stationary_chains_keep_the_product_law(num_sites):
-    assert from_stationarity(Tempered, num_sites) >= FALSE_ALARM
+    assert from_stationarity(TemperedBlock, num_sites) >= FALSE_ALARM
 
 
 @pytest.mark.parametrize("kind", [UnweighedSwaps, InvertedSwaps])

@@ -8,7 +8,7 @@ from scipy import stats
 
 from contract.cases import quick_jit
 from steppe import targets
-from steppe.kernel.noise import Keys
+from steppe.kernel.keys import Keys
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
 
 NUM_DRAWS = 40_000
@@ -25,13 +25,13 @@ RECIPES = {
 
 @quick_jit
 def drawn_and_listed(sampler, key):
-    """Drawn moves, and all moves with their probabilities, at one state."""
-    target, proposal = sampler.target, sampler.blocks[-1].proposal
+    """WordPairs moves, and all moves with their probabilities, at one state."""
+    target, proposal = sampler.target, sampler.recipe.blocks[-1].proposal
     state = sampler.init(target.domain.draw(key), key)
-    distribution = proposal.distribution(sampler.landscape, state)
+    distribution = proposal.at(sampler.density, state)
     draws = jax.vmap(lambda k: distribution.sample(Keys.of_step(k)))(jax.random.split(key, NUM_DRAWS))
-    listed = proposal.support(sampler.landscape, state)
-    return draws, listed, jnp.exp(jax.vmap(lambda move: distribution.terms(move)[0])(listed))
+    listed = proposal.support(sampler.density, state)
+    return draws, listed, jnp.exp(jax.vmap(lambda move: distribution.log_prob_terms(move)[0])(listed))
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -9,7 +9,7 @@ import steppe
 from contract.cases import quick_jit, transition_matrix
 from steppe import targets
 from steppe.diagnostics.exact import target_law
-from steppe.kernel.proposal.order_moves import TABLED, as_move, differences, is_move, moved
+from steppe.kernel.proposals.permutation_moves import TABLED, apply_move, as_move, differences, is_move
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -75,7 +75,8 @@ def moves_and_ends(target, positions):
 
     def one(position):
         ends = [
-            moved(("two_opt",), position, as_move("two_opt", *ij)) for ij in zip(rows, columns, strict=True)
+            apply_move(("two_opt",), position, as_move("two_opt", *ij))
+            for ij in zip(rows, columns, strict=True)
         ]
         scores = 0.5 * differences(target, "two_opt", position)[rows, columns]
         return jax.nn.softmax(scores), target.domain.index(jnp.stack(ends))
@@ -129,10 +130,12 @@ def gains(coupling, position, center):
     by_kind = {}
     for kind in TABLED:
         rows, columns = np.nonzero(is_move(kind, len(position)))
-        ends = jax.vmap(lambda i, j, kind=kind: moved((kind,), position, as_move(kind, i, j)))(rows, columns)
+        ends = jax.vmap(lambda i, j, kind=kind: apply_move((kind,), position, as_move(kind, i, j)))(
+            rows, columns
+        )
         table = coupling.move_differences(kind, position, center)
         by_kind[kind] = table[rows, columns], jax.vmap(log_density)(ends) - log_density(position)
-    return (coupling.terms(position, center).sum(), log_density(position)), by_kind
+    return (coupling.log_density_terms(position, center).sum(), log_density(position)), by_kind
 
 
 def test_gains_of_the_coupling_are_those_of_the_one_hot_matrices():

@@ -9,8 +9,8 @@ from jax.tree_util import Partial
 import steppe
 from exact_targets import DOMAIN_CASES, DOMAINS, STEEPNESS, center_for, target_named
 from steppe.diagnostics.exact import stationary_law, target_law, transition_matrix
-from steppe.kernel.accept import Unadjusted
-from steppe.kernel.block import ProposeAndDecide
+from steppe.kernel.acceptance import Unadjusted
+from steppe.kernel.blocks.metropolis import ProposalBlock
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -79,7 +79,7 @@ def test_flow_accepts_everything_where_sites_are_independent(domain, step_size):
     weights = np.random.default_rng(0).normal(size=shape)
     target = steppe.Target(Partial(linear_log_density, weights), DOMAINS[domain])
     block = steppe.dlmc(step_size)
-    forced = dataclasses.replace(block, blocks=(ProposeAndDecide(block.blocks[0].proposal, Unadjusted()),))
+    forced = dataclasses.replace(block, blocks=(ProposalBlock(block.blocks[0].proposal, Unadjusted()),))
     law = target_law(target)
     assert_reversible(transition_matrix(forced, target), law)
 
@@ -101,7 +101,7 @@ def test_position_block_satisfies_detailed_balance_given_the_center(name, domain
     target, recipe = target_named(domain, steepness), COUPLED[name]
     center = center_for(target.domain)
     squared = np.asarray((target.domain.enumerate() - center) ** 2).reshape(target.domain.num_states, -1)
-    log_law = np.log(target_law(target)) - squared.sum(1) / (2 * recipe.numbers["coupling_variance"])
+    log_law = np.log(target_law(target)) - squared.sum(1) / (2 * recipe.parameters["coupling_variance"])
     law = np.exp(log_law - log_law.max())
     assert_reversible(transition_matrix(recipe, target, center=center), law / law.sum())
 

@@ -46,12 +46,12 @@ def test_one_step_of_dula_has_the_oracles_law(domain):
 @quick_jit
 def joint_position_laws(sampler, center):
     """Law of the next position of `edula` from every position beside one center."""
-    landscape, (block,) = sampler.landscape, sampler.blocks
-    positions = landscape.domain.enumerate()
+    density, (block,) = sampler.density, sampler.recipe.blocks
+    positions = density.domain.enumerate()
 
     def row(position):
-        law = block.proposal.distribution(landscape, landscape.at(position, center))
-        return jax.vmap(lambda value: jnp.exp(jnp.sum(law.position.terms(value)[0])))(positions)
+        law = block.proposal.at(density, density.evaluate(position, center))
+        return jax.vmap(lambda value: jnp.exp(jnp.sum(law.position.log_prob_terms(value)[0])))(positions)
 
     return jax.vmap(row)(positions)
 
@@ -99,12 +99,12 @@ def test_glu_without_correction_is_dula_with_noisy_logits(domain, coupling_varia
 @quick_jit
 def sweep_laws(sampler, offsets):
     """Law of the next position of `edula_glu` from every position, per offset of its center."""
-    landscape, block = sampler.landscape, sampler.blocks[1]
-    positions = landscape.domain.enumerate()
+    density, block = sampler.density, sampler.recipe.blocks[1]
+    positions = density.domain.enumerate()
 
     def law(position, offset):
-        given = block.proposal.distribution(landscape, landscape.at(position, position + offset))
-        return jax.vmap(lambda value: jnp.exp(jnp.sum(given.terms(value)[0])))(positions)
+        given = block.proposal.at(density, density.evaluate(position, position + offset))
+        return jax.vmap(lambda value: jnp.exp(jnp.sum(given.log_prob_terms(value)[0])))(positions)
 
     return jax.vmap(jax.vmap(law, (None, 0)), (0, None))(positions, offsets)
 

@@ -11,7 +11,7 @@ import steppe
 from contract.cases import chain_keys, one_chain, quick_jit, run_chains, starts, target_on, transition_matrix
 from exact_targets import target_named
 from steppe.diagnostics.exact import target_law
-from steppe.kernel import noise
+from steppe.random import draws
 from tiers import cases
 
 STEP = 2.0
@@ -28,7 +28,7 @@ def test_unadjusted_is_metropolis_with_acceptance_forced(monkeypatch, name):
     unadjusted, adjusted = (recipe.build(target, audit=False) for recipe in PAIRS[name])
     keys, positions = chain_keys(1), starts(target.domain)
     _, free, _ = run_chains(unadjusted, keys, positions)
-    monkeypatch.setattr(noise, "log_uniform", lambda key: jnp.full((), -jnp.inf))
+    monkeypatch.setattr(draws, "log_uniform", lambda key: jnp.full((), -jnp.inf))
     traced_anew = quick_jit(jax.vmap(lambda key, position: one_chain(adjusted, key, position)))
     _, forced, infos = traced_anew(keys, positions)
     assert np.all(infos.is_accepted)

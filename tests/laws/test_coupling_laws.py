@@ -15,7 +15,7 @@ from contract.cases import (
     transition_matrix,
 )
 from exact_targets import center_for, target_named
-from steppe.kernel.state import State
+from steppe.kernel.types import ChainState
 
 LOOSE = 1e30  # a coupling variance at which the pull is lost in rounding, in float32 and float64
 STEP = 2.0
@@ -104,10 +104,10 @@ FORMS = {
 @quick_jit
 def position_logits(sampler, position, center):
     """Logits of the position given the center, whatever block they stand in."""
-    proposal = sampler.blocks[-1].proposal
+    proposal = sampler.recipe.blocks[-1].proposal
     proposal = getattr(proposal, "position", proposal)
     _, gradient = sampler.target.value_and_grad(position)
-    return proposal.distribution(sampler.landscape, State(position, center, jnp.zeros(()), gradient)).logits
+    return proposal.at(sampler.density, ChainState(position, center, jnp.zeros(()), gradient)).logits
 
 
 @pytest.mark.usefixtures("float64")

@@ -10,7 +10,7 @@ import oracle
 import steppe
 from contract.cases import chain_keys, one_chain, quick_jit
 from exact_targets import DOMAINS, cubic_log_density, polynomial_target
-from steppe.kernel.noise import Keys
+from steppe.kernel.keys import Keys
 from twins import twin_of
 
 STEP, CENTER_STEP, VARIANCE = 1.0, 0.3, 0.5
@@ -33,20 +33,20 @@ def steep_target(domain: steppe.Domain) -> steppe.Target:
 @quick_jit
 def proposals(sampler, keys, positions):
     """State, proposed state and log-ratio of the deciding block at many states, and the logits there."""
-    block, landscape = sampler.blocks[-1], sampler.landscape
+    block, density = sampler.recipe.blocks[-1], sampler.density
 
     position_proposal = getattr(block.proposal, "position", block.proposal)
-    exists = landscape.domain.level_mask if len(landscape.domain.shape) == 2 else 1.0
+    exists = density.domain.level_mask if len(density.domain.shape) == 2 else 1.0
 
     def one(key, position):
-        state = sampler.init(position)
+        state = sampler.init(position).chain
         if state.center is not None:
             state = state._replace(center=position + 0.5 * exists)
-        forward = block.proposal.distribution(landscape, state)
+        forward = block.proposal.at(density, state)
         value = forward.sample(Keys.of_step(key))
-        proposed = block.proposal.move(landscape, state, value)
-        log_ratio = block.accept.log_ratio(landscape, block.proposal, forward, value, state, proposed)
-        logits = [position_proposal.distribution(landscape, end).logits for end in (state, proposed)]
+        proposed = block.proposal.apply(density, state, value)
+        log_ratio = block.acceptance.log_ratio(density, block.proposal, forward, value, state, proposed)
+        logits = [position_proposal.at(density, end).logits for end in (state, proposed)]
         return state, proposed, log_ratio, jnp.stack(logits)
 
     return jax.vmap(one)(keys, positions)

@@ -9,7 +9,7 @@ import steppe
 from exact_targets import polynomial_target
 from steppe.diagnostics.neighbours import evaluations_per_table, gains
 from steppe.errors import RunError
-from steppe.kernel.proposal.order_moves import differences
+from steppe.kernel.proposals.permutation_moves import differences
 from steppe.modes import measure
 from steppe.permutation import Permutation
 

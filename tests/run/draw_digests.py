@@ -49,13 +49,14 @@ def cells() -> Iterator[tuple[str, steppe.Target, object, dict]]:
     options = {
         "not adapted": {"adapt": False},
         "thinned": {"thinning": 3},
-        "flip rate": {"adapt": steppe.Adapt(acceptance=None, flip_rate=0.2)},
         "center distance": {"adapt": steppe.Adapt(center_distance=1.0)},
         "pooled": {"adapt": steppe.Adapt(pooled=True)},
         "blocks of one": {"chain_block": 1},
     }
     for name, option in options.items():
         yield f"edmala-{name}", target_on("binary"), RECIPES["edmala"], option
+    flip_rate = {"adapt": steppe.Adapt(acceptance=None, flip_rate=0.2)}
+    yield "edula-flip rate", target_on("binary"), RECIPES["edula"], flip_rate
 
 
 def digest(target: steppe.Target, recipe: object, options: dict) -> str:

@@ -15,7 +15,7 @@ import pytest
 
 import steppe
 from steppe.errors import RunError
-from steppe.run.adapt import Adapt
+from steppe.run.adaptation import Adapt
 
 FIELDS = jax.random.normal(jax.random.key(5), (40,))
 TARGET = steppe.Target(lambda x: x @ FIELDS + 0.1 * jnp.sum(x[1:] * x[:-1]), steppe.Binary(40))

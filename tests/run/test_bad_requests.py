@@ -10,7 +10,7 @@ from small_runs import KEY, RECIPE, TARGET, small_run
 
 import steppe
 from steppe.errors import SteppeError
-from steppe.run.adapt import Adapt
+from steppe.run.adaptation import Adapt
 from steppe.run.storage.shards import merge
 
 NOT_NUMBERS = ["1", b"1", [1], (1, 2), {}, object(), 1j, np.array([1, 2]), jnp.ones(2), print, float("nan")]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steppe.run.adapt import DualAveraging
+from steppe.run.adaptation.dual_averaging import DualAveraging
 
 WANTED, START = 0.574, 0.3
 WIDE = (1e-30, 1e30)

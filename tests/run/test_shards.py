@@ -14,7 +14,7 @@ from small_runs import digest, small_run
 
 import steppe
 from steppe.errors import RunError, RunMismatchError, StorageError
-from steppe.run.adapt import Adapt
+from steppe.run.adaptation import Adapt
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.shards import merge
 
@@ -93,7 +93,7 @@ sys.path.insert(0, sys.argv[1])
 from small_runs import small_run, steppe
 from steppe.run import driver, engine
 from steppe.run.storage import directory
-from steppe.run.adapt import Adapt
+from steppe.run.adaptation import Adapt
 options = dict(option.split("=") for option in sys.argv[5:])
 engine.FIRST_CHUNK_ROWS = engine.MAX_CAPACITY = int(options.get("chunk", 64))
 driver.COMMIT_SECONDS = float(options.get("commit", 10))

@@ -30,14 +30,14 @@ STATISTICS = {
 
 def runs(recipe, target):
     """Outcomes of a recipe from stationarity, as a generator: nothing is computed that is not asked for."""
-    variance = recipe.numbers.get("coupling_variance")
+    variance = recipe.parameters.get("coupling_variance")
     sampler = recipe.build(target)
     return gates.start_at_stationarity(sampler, target, variance, NUM_STEPS, gates.NUM_CHAINS, KEY)
 
 
 def is_rejected(broken, target):
     if broken.gate.startswith("one-step"):
-        expected = one_step("edula", broken.recipe.numbers, target)
+        expected = one_step("edula", broken.recipe.parameters, target)
         p_values = gates.one_step_law(broken.recipe.build(target), *expected, gates.NUM_CHAINS, KEY)
         return p_values[broken.gate] < gates.FALSE_ALARM
     if broken.gate == CACHE:

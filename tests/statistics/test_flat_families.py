@@ -18,16 +18,16 @@ import gates
 import steppe
 from exact_targets import polynomial_target
 from steppe.diagnostics.exact import transition_matrix
-from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.acceptance import Metropolis
+from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
+from steppe.kernel.blocks.replicas import ReplicasBlock, WeightedCenterBlock
 from steppe.kernel.compose import recipe
 from steppe.kernel.coupling import NoCoupling, StarCoupling
-from steppe.kernel.noise import Keys
-from steppe.kernel.proposal.center import CenterRefresh, Gaussian
-from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
-from steppe.kernel.replicas import LatticeCenter, OnLattice, Replicas, WeightedCenter
-from steppe.kernel.tilt import RoughnessTilt
-from steppe.pytree import piece
+from steppe.kernel.distributions import Gaussian
+from steppe.kernel.keys import Keys
+from steppe.kernel.penalty import RoughnessPenalty
+from steppe.kernel.proposals.center import CenterRefresh
+from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
 from tiers import cases
 
 TARGET = polynomial_target(steppe.Binary(3), 2.0)
@@ -40,59 +40,56 @@ MOVE = DiscreteLangevin(STEP)
 # ---- one slip each -------------------------------------------------------------------------------------
 
 
-@piece
 class CenterOfOneCopy(CenterRefresh):
     """Draws the center with the variance that one copy alone would leave it."""
 
-    def distribution(self, landscape, state):
-        anchor = landscape.coupling.anchor(state.position)
-        return Gaussian(landscape.domain, anchor, landscape.coupling.coupling_variance)
+    def at(self, density, state):
+        anchor = density.coupling.anchor(state.position)
+        return Gaussian(density.domain, anchor, density.coupling.coupling_variance)
 
 
-@piece
 class CenterAtFirstCopy(CenterRefresh):
     """Draws the center about the first copy instead of the mean."""
 
-    def distribution(self, landscape, state):
-        return Gaussian(landscape.domain, state.position[0], landscape.coupling.center_variance)
+    def at(self, density, state):
+        return Gaussian(density.domain, state.position[0], density.coupling.center_variance)
 
 
-@piece
-class HalfPulledCenter(LatticeCenter):
+class HalfPulledCenter(CenterRefresh):
     """Weighs levels of the center by half of what the copies say."""
 
-    def distribution(self, landscape, state):
-        drawn = super().distribution(landscape, state)
-        return OnLattice(drawn.domain, 0.5 * drawn.logits)
+    def at(self, density, state):
+        drawn = super().at(density, state)
+        return drawn._replace(logits=0.5 * drawn.logits)
 
 
-@piece
-class OneDecision(Replicas):
+class OneDecision(ReplicasBlock):
     """Decides on all copies with the same uniform number and the same flips."""
 
-    def step(self, landscape, keys, state):
+    def step(self, keys, density, state, own):
         shared = keys._replace(
             position=jnp.broadcast_to(keys.position[:1], keys.position.shape),
             accept=jnp.broadcast_to(keys.accept[:1], keys.accept.shape),
         )
-        return super().step(landscape, shared, state)
+        return super().step(shared, density, state, own)
 
 
-@piece
-class UntiedRatio(ProposeAndDecide):
+class UntiedRatio(ProposalBlock):
     """Forgets the coupling when it decides and when it proposes."""
 
-    def step(self, landscape, keys, state):
-        moved, info = super().step(dataclasses.replace(landscape, coupling=NoCoupling()), keys, state)
-        return moved._replace(center=state.center), info
+    def step(self, keys, density, state, own):
+        untied = dataclasses.replace(density, coupling=NoCoupling())
+        moved, own, info = super().step(keys, untied, state, own)
+        return moved._replace(center=state.center), own, info
 
 
-def ensemble(center, *, replicas=Replicas, block=ProposeAndDecide):
+def ensemble(center, *, replicas=ReplicasBlock, block=ProposalBlock, is_lattice=False, weight=None):
     copies = replicas(block(MOVE, Metropolis()))
-    return recipe("robust_ensemble", center, copies, coupling=StarCoupling(VARIANCE, 2))
+    return recipe("robust_ensemble", center, copies, coupling=StarCoupling(VARIANCE, 2, is_lattice, weight))
 
 
-LATTICE, REAL = Draw(LatticeCenter()), Draw(CenterRefresh())
+FRESH = ConditionalDraw(CenterRefresh())
+WEIGHTED = WeightedCenterBlock(DiscreteLangevin(STEP, exact_coupling=True))
 CORRECT = {
     "lattice": steppe.robust_ensemble(2, VARIANCE, STEP, center="lattice"),
     "weighted": steppe.robust_ensemble(2, VARIANCE, STEP, center="lattice", center_weight=WEIGHT),
@@ -100,17 +97,20 @@ CORRECT = {
 }
 # What is wrong → the recipe, and whose law it should have.
 BROKEN = {
-    "lattice center pulled by half": (ensemble(Draw(HalfPulledCenter())), "lattice"),
-    "one decision for all copies": (ensemble(LATTICE, replicas=OneDecision), "lattice"),
-    "copies not tied": (ensemble(LATTICE, block=UntiedRatio), "lattice"),
-    "weight of the center forgotten": (ensemble(LATTICE), "weighted"),
+    "lattice center pulled by half": (
+        ensemble(ConditionalDraw(HalfPulledCenter()), is_lattice=True),
+        "lattice",
+    ),
+    "one decision for all copies": (ensemble(FRESH, replicas=OneDecision, is_lattice=True), "lattice"),
+    "copies not tied": (ensemble(FRESH, block=UntiedRatio, is_lattice=True), "lattice"),
+    "weight of the center forgotten": (ensemble(FRESH, is_lattice=True), "weighted"),
     "weight of the center doubled": (
-        ensemble(WeightedCenter(DiscreteLangevin(STEP, exact_coupling=True), 2 * WEIGHT)),
+        ensemble(WEIGHTED, is_lattice=True, weight=2 * WEIGHT),
         "weighted",
     ),
-    "real center as wide as for one copy": (ensemble(Draw(CenterOfOneCopy())), "real"),
-    "real center about the first copy": (ensemble(Draw(CenterAtFirstCopy())), "real"),
-    "one decision for all copies, real center": (ensemble(REAL, replicas=OneDecision), "real"),
+    "real center as wide as for one copy": (ensemble(ConditionalDraw(CenterOfOneCopy())), "real"),
+    "real center about the first copy": (ensemble(ConditionalDraw(CenterAtFirstCopy())), "real"),
+    "one decision for all copies, real center": (ensemble(FRESH, replicas=OneDecision), "real"),
 }
 
 
@@ -127,9 +127,7 @@ def walked(sampler, copies, centers, key):
     """Step chains from given copies and centers; the value and gradient caches are made fresh."""
 
     def one(copies, center, key):
-        state = sampler.init(copies, key)._replace(center=center)
-        if sampler.weighted_center is not None:
-            state = state._replace(cache=sampler.weighted_center.start(sampler.landscape, center))
+        state = sampler.refresh(sampler.init(copies, key)._replace(center=center))
         keys = jax.random.split(key, NUM_STEPS)
         return jax.lax.scan(lambda state, key: (sampler.step(key, state)[0], None), state, keys)[0]
 
@@ -178,7 +176,7 @@ def real_p_value(made) -> float:
 @jax.jit
 def centers_drawn(sampler, states, key):
     def one(state, key):
-        return sampler.blocks[0].step(sampler.landscape, Keys.of_step(key), state)[0].center
+        return sampler.recipe.blocks[0].step(Keys.of_step(key), sampler.density, state, ())[0].center
 
     return jax.vmap(one)(states, jax.random.split(key, len(states.position)))
 
@@ -206,35 +204,32 @@ def test_gate_rejects_an_ensemble_with_one_slip(made, kind):
 # ---- tilts: the transition matrix tells ----------------------------------------------------------------
 
 
-@piece
-class TiltTowardsRoughness(RoughnessTilt):
+class RewardOfRoughness(RoughnessPenalty):
     """Pays for roughness instead of charging."""
 
-    def rise(self, domain, new, old):
-        return -super().rise(domain, new, old)
+    def change(self, domain, new, old):
+        return -super().change(domain, new, old)
 
 
-@piece
-class TiltOfTheNewStateOnly(RoughnessTilt):
+class PenaltyOfTheNewStateOnly(RoughnessPenalty):
     """Charges for where the move leads and forgets where it came from."""
 
-    def rise(self, domain, new, old):
+    def change(self, domain, new, old):
         return self.strength * self.roughness(domain, new)
 
 
-@piece
-class TiltBySum(RoughnessTilt):
+class PenaltyBySum(RoughnessPenalty):
     """Charges for the sum of differences instead of their mean."""
 
     def roughness(self, domain, state):
         return domain.num_sites * super().roughness(domain, state)
 
 
-TILTS = {
-    "paying for roughness": TiltTowardsRoughness(STRENGTH),
-    "charging for the new state only": TiltOfTheNewStateOnly(STRENGTH),
-    "charging for the sum": TiltBySum(STRENGTH),
-    "exact differences where gradients are claimed": RoughnessTilt(STRENGTH, "exact"),
+PENALTIES = {
+    "paying for roughness": RewardOfRoughness(STRENGTH),
+    "charging for the new state only": PenaltyOfTheNewStateOnly(STRENGTH),
+    "charging for the sum": PenaltyBySum(STRENGTH),
+    "exact differences where gradients are claimed": RoughnessPenalty(STRENGTH, "exact"),
 }
 
 
@@ -250,7 +245,7 @@ def test_tilted_sampler_is_balanced_for_its_law():
 
 
 @pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("tilt", TILTS.values(), ids=TILTS)
-def test_tilt_with_one_slip_is_out_of_balance(tilt):
-    broken = recipe("roughness_tilted", ProposeAndDecide(MOVE, Metropolis()), tilt=tilt)
+@pytest.mark.parametrize("penalty", PENALTIES.values(), ids=PENALTIES)
+def test_tilt_with_one_slip_is_out_of_balance(penalty):
+    broken = recipe("roughness_tilted", ProposalBlock(MOVE, Metropolis()), penalty=penalty)
     assert imbalance(broken) > 1e-4

@@ -58,7 +58,7 @@ def spread_target(domain, steepness):
 
 def assert_keeps_its_law(name, domain, steepness, num_steps, num_chains):
     target, recipe = spread_target(domain, steepness), RECIPES[name]
-    sampler, variance = recipe.build(target), recipe.numbers.get("coupling_variance")
+    sampler, variance = recipe.build(target), recipe.parameters.get("coupling_variance")
     key = jax.random.key(1)
     for run in gates.start_at_stationarity(sampler, target, variance, num_steps, num_chains, key):
         assert len(run.p_values) == STATISTICS[name]

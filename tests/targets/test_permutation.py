@@ -13,7 +13,7 @@ import steppe
 from contract.cases import are_identical, quick_jit
 from steppe import targets
 from steppe.errors import DomainError, RecipeError, StartError
-from steppe.kernel.proposal.order_moves import KINDS, Move, back, moved
+from steppe.kernel.proposals.permutation_moves import KINDS, Move, apply_move, invert
 from steppe.permutation import Permutation, checked_order
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
 
@@ -59,8 +59,8 @@ def test_only_orders_are_members():
 @quick_jit
 def there_and_back(position, moves):
     def one(move):
-        end = moved(KINDS, position, move)
-        return end, moved(KINDS, end, back(move))
+        end = apply_move(KINDS, position, move)
+        return end, apply_move(KINDS, end, invert(move))
 
     return jax.vmap(one)(moves)
 
@@ -89,7 +89,7 @@ def test_moves_do_what_their_names_say():
         "or_opt": ((0, 5, -2), [4, 5, 0, 1, 2, 3]),
     }
     for kind, (places, expected) in results.items():
-        np.testing.assert_array_equal(moved(KINDS, order, Move(move[kind], *places)), expected)
+        np.testing.assert_array_equal(apply_move(KINDS, order, Move(move[kind], *places)), expected)
 
 
 def test_any_log_density_of_an_order_can_be_sampled_and_is_stored_as_small_integers():

@@ -181,7 +181,7 @@ def test_cached_inputs_drift_by_rounding_only():
     sampler = steppe.gibbs(20_000).build(target)
     state, _ = jax.jit(sampler.step)(jax.random.key(1), sampler.init(jnp.zeros(60)))
     fresh = target.incremental.init(state.position)
-    assert np.abs(np.asarray(state.cache) - np.asarray(fresh)).max() < 5e-4
+    assert np.abs(np.asarray(state.memory[0].cache) - np.asarray(fresh)).max() < 5e-4
     np.testing.assert_allclose(state.log_density, target.log_density(state.position), rtol=0, atol=0.014)
 
 

@@ -15,14 +15,14 @@ from steppe.errors import (
     SteppeError,
     TargetError,
 )
-from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.acceptance import Metropolis
+from steppe.kernel.blocks.gibbs import GibbsBlock
+from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.compose import recipe
-from steppe.kernel.conditional import BlockConditional
 from steppe.kernel.coupling import StarCoupling
-from steppe.kernel.proposal.center import CenterLangevin, CenterRefresh
-from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
-from steppe.kernel.proposal.together import Together
+from steppe.kernel.proposals.center import CenterLangevin, CenterRefresh
+from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
+from steppe.kernel.proposals.joint import JointProposal
 from steppe.kernel.start import check_start
 from steppe.samplers import ALL_RECIPES
 from steppe.target import Incremental, Target
@@ -148,7 +148,7 @@ STARTS = {
     "chains without a chain axis": (lambda: check_start(GOOD, jnp.zeros(3), batched=True), "(chains, 3)"),
     "replica out of the domain": (
         lambda: steppe.robust_ensemble(2).build(GOOD).init(np.full((2, 3), 0.5)),
-        "Copy 0 starts at 0.5 on site 0",
+        "Replica 0 starts at 0.5 on site 0",
     ),
     "no chains": (lambda: check_start(GOOD, np.zeros((0, 3)), batched=True), "holds no chain"),
 } | {
@@ -162,8 +162,8 @@ STARTS = {
 }
 
 MOVE = DiscreteLangevin(0.1)
-POSITION = ProposeAndDecide(MOVE, Metropolis())
-CENTER = Draw(CenterRefresh())
+POSITION = ProposalBlock(MOVE, Metropolis())
+CENTER = ConditionalDraw(CenterRefresh())
 STAR = StarCoupling(1.0)
 COMPOSITIONS = {
     "nothing": (lambda: recipe("odd"), "move []"),
@@ -175,7 +175,10 @@ COMPOSITIONS = {
     "only a center": (lambda: recipe("odd", CENTER, coupling=STAR), "['center']"),
     "center moved twice": (
         lambda: recipe(
-            "odd", CENTER, ProposeAndDecide(Together(MOVE, CenterLangevin(0.1)), Metropolis()), coupling=STAR
+            "odd",
+            CENTER,
+            ProposalBlock(JointProposal(MOVE, CenterLangevin(0.1)), Metropolis()),
+            coupling=STAR,
         ),
         "['center', 'position', 'center']",
     ),
@@ -183,8 +186,8 @@ COMPOSITIONS = {
     "coupling without center": (lambda: recipe("odd", POSITION, coupling=STAR), "StarCoupling"),
     "center starts nowhere": (lambda: recipe("odd", POSITION, center_start="moon"), "got 'moon'"),
     "conditional with center": (
-        lambda: recipe("odd", CENTER, BlockConditional(1), coupling=STAR),
-        "exact conditionals with a center",
+        lambda: recipe("odd", CENTER, GibbsBlock(1), coupling=STAR),
+        "Gibbs conditionals with a center",
     ),
 }
 BUILDS = {
@@ -272,7 +275,7 @@ def test_bad_argument_of_a_recipe_is_named_with_its_value(name, argument, value)
 @pytest.mark.parametrize("name", ALL_RECIPES)
 def test_a_recipe_takes_back_its_own_numbers(name):
     recipe = ALL_RECIPES[name]()
-    assert recipe.replace(**recipe.numbers).numbers == recipe.numbers
+    assert recipe.replace(**recipe.parameters).parameters == recipe.parameters
 
 
 @pytest.mark.parametrize("position", ["010", ["a", "b", "c"], [[0], [0, 1]], [0, 1j, 0], None, jnp.zeros(2)])
@@ -282,4 +285,4 @@ def test_what_is_no_position_is_not_contained(position):
 
 def test_numbers_of_any_real_kind_are_taken():
     for value in (1, 0.5, np.float32(0.5), np.int64(2), jnp.asarray(0.5)):
-        assert steppe.dmala(value).numbers["step_size"] == float(value)
+        assert steppe.dmala(value).parameters["step_size"] == float(value)

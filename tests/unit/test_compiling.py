@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steppe.compiling import made_once, words_made_once
-from steppe.kernel import noise
-from steppe.kernel.noise import Drawn
-from steppe.kernel.threefry import unrolled, word_pairs
+from steppe.compiling import materialize, materialize_words
 from steppe.numerics import total
+from steppe.random import draws
+from steppe.random.draws import WordPairs
+from steppe.random.threefry import unrolled, word_pairs
 from steppe.targets.bonds import LatticeBonds
 
 PLACES = jnp.arange(300, dtype=jnp.uint32)
@@ -19,7 +19,7 @@ KEYS = jax.random.split(jax.random.key(5), 7)
 
 
 def drawn(key):
-    return words_made_once(word_pairs, unrolled(key), PLACES)
+    return materialize_words(word_pairs, unrolled(key), PLACES)
 
 
 def plain(key):
@@ -28,7 +28,7 @@ def plain(key):
 
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("compiled", [False, True])
-def test_words_made_once_are_the_same_bits(mapped, compiled):
+def test_materialize_words_are_the_same_bits(mapped, compiled):
     # About one word in 256 is the pattern of a NaN, which must come through as it is.
     found, expected = drawn, plain
     if mapped:
@@ -41,7 +41,7 @@ def test_words_made_once_are_the_same_bits(mapped, compiled):
 
 def test_signalling_nans_and_zeros_come_through():
     patterns = np.array([0x7F800001, 0xFFBFFFFF, 0x7FC00000, 0x80000000, 0, 0xFFFFFFFF], np.uint32)
-    first, second = jax.jit(lambda words: words_made_once(lambda w: (w, ~w), words))(patterns)
+    first, second = jax.jit(lambda words: materialize_words(lambda w: (w, ~w), words))(patterns)
     np.testing.assert_array_equal(first, patterns)
     np.testing.assert_array_equal(second, ~patterns)
 
@@ -49,28 +49,28 @@ def test_signalling_nans_and_zeros_come_through():
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="asks how XLA compiles for a CPU")
 def test_a_block_that_serves_two_arrays_is_computed_in_one_loop():
     def flips_and_normals(key):
-        pairs = Drawn.of(key, 300)
-        return noise.flips(pairs, jnp.ones(300)), noise.normal(pairs, (300,))
+        pairs = WordPairs.draw(key, 300)
+        return draws.flips(pairs, jnp.ones(300)), draws.normal(pairs, (300,))
 
     def rounds(program) -> int:
         text = jax.jit(jax.vmap(program)).lower(KEYS).compile().as_text()
         return len(re.findall(r"= u32\[7,300\]\S* xor\(", text))
 
-    apart = lambda key: (noise.flips(key, jnp.ones(300)), noise.normal(key, (300,)))  # noqa: E731
+    apart = lambda key: (draws.flips(key, jnp.ones(300)), draws.normal(key, (300,)))  # noqa: E731
     assert rounds(flips_and_normals) == 20
     assert rounds(apart) > 30
 
 
 @pytest.mark.parametrize("size", [5, 300])
 def test_drawn_pairs_stand_in_for_their_key(size):
-    key, pairs = KEYS[1], jax.jit(Drawn.of, static_argnums=1)(KEYS[1], size)
+    key, pairs = KEYS[1], jax.jit(WordPairs.draw, static_argnums=1)(KEYS[1], size)
     for shape in [(size,), (size, 1), (3,), ()]:
-        np.testing.assert_array_equal(noise.uniform(pairs, shape), noise.uniform(key, shape))
-        np.testing.assert_array_equal(noise.normal(pairs, shape), noise.normal(key, shape))
+        np.testing.assert_array_equal(draws.uniform(pairs, shape), draws.uniform(key, shape))
+        np.testing.assert_array_equal(draws.normal(pairs, shape), draws.normal(key, shape))
 
 
-def test_an_array_made_once_is_differentiated_and_mapped_like_any_other():
-    square = lambda x: made_once(lambda x: x * x, x)  # noqa: E731
+def test_an_array_materialize_is_differentiated_and_mapped_like_any_other():
+    square = lambda x: materialize(lambda x: x * x, x)  # noqa: E731
     x = jnp.arange(4.0)
     np.testing.assert_array_equal(jax.jit(jax.vmap(jax.grad(square)))(x), 2 * x)
     np.testing.assert_array_equal(square(x), x * x)

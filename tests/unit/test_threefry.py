@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steppe.kernel.threefry import block, unrolled, word_pairs
+from steppe.random.threefry import block, unrolled, word_pairs
 
 REQUESTS = {
     "words": lambda key: jax.random.bits(key, (3, 5)),

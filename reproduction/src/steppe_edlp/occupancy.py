@@ -12,8 +12,7 @@ from jax import Array
 from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import target_law, total_variation
 from steppe.diagnostics.spectrum import interaction_spectrum
-from steppe.kernel.compose import Recipe
-from steppe.kernel.sampler import Sampler
+from steppe.kernel.compose import Recipe, Sampler
 from steppe.target import Target
 from steppe.targets.bernoulli import PAPER_MODES, Modes
 

@@ -15,7 +15,7 @@ SYMBOLS = {
 
 def settings_of(recipe: Recipe) -> str:
     """The numbers of a recipe by the symbols of the paper."""
-    words = [f"{SYMBOLS[name]} = {value:g}" for name, value in recipe.numbers.items() if name in SYMBOLS]
+    words = [f"{SYMBOLS[name]} = {value:g}" for name, value in recipe.parameters.items() if name in SYMBOLS]
     copies = recipe.coupling.replicas
     return ", ".join(words if copies is None else [f"y = {copies}", *words])
 

@@ -10,7 +10,7 @@ import steppe.targets
 from steppe.cli.runfile import checked, read_run_file
 from steppe.errors import RunError, SteppeError
 from steppe.kernel.compose import Recipe
-from steppe.run.adapt import Adapt
+from steppe.run.adaptation import Adapt
 from steppe.samplers.registry import list_entries
 from steppe.target import Target
 from steppe.validation import named

@@ -147,7 +147,7 @@ def compare(
             ready = (
                 recipe
                 if found is None
-                else with_value(recipe, "step_size", found.recipe.numbers["step_size"])
+                else with_value(recipe, "step_size", found.recipe.parameters["step_size"])
             )
             report(2 * index + 1)
             measured[label] = measure(
@@ -169,7 +169,7 @@ def compare(
 
 def _tuned(recipe: Recipe, target: Target, key: Array, rule: str, budget: int) -> Tuned | None:
     """Tune the step size, of an unadjusted recipe that of its adjusted twin."""
-    if rule == "none" or "step_size" not in recipe.numbers:
+    if rule == "none" or "step_size" not in recipe.parameters:
         return None
     twin = adjusted(recipe)
     per_step = twin.build(target, audit=False).evaluations_per_step

@@ -17,8 +17,9 @@ from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import stationary_law
 from steppe.domain import Domain, Ordinal
 from steppe.errors import DomainError
-from steppe.kernel.compose import Recipe
-from steppe.kernel.sampler import Sampler
+from steppe.kernel.blocks.metropolis import ProposalBlock
+from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.proposals.joint import PositionAndCenter
 from steppe.target import Target
 
 # Of the grid on which the center of `edula` is carried along: sites × levels × nodes per site.
@@ -32,7 +33,7 @@ SPACING, REACH = 0.8, 5.0
 def level_log_probs(law: Any, domain: Domain) -> Array:
     """Log-probability of every level at every site, level × site, of a product law of positions."""
     levels = jnp.arange(domain.max_levels)[:, None] * jnp.ones(domain.num_sites, int)
-    return jax.vmap(lambda row: law.terms(domain.from_levels(row))[0])(levels)
+    return jax.vmap(lambda row: law.log_prob_terms(domain.from_levels(row))[0])(levels)
 
 
 # ---- edula_glu: the center is drawn afresh -------------------------------------------------------------
@@ -41,11 +42,12 @@ def level_log_probs(law: Any, domain: Domain) -> Array:
 @quick_jit
 def _noisy_level_probs(sampler: Sampler, offsets: Array, weights: Array) -> Array:
     """Probability of every level averaged over the center's offset, position × level × site."""
-    landscape, block = sampler.landscape, sampler.blocks[1]
-    domain = landscape.domain
+    density, block = sampler.density, sampler.recipe.blocks[1]
+    assert isinstance(block, ProposalBlock)
+    domain = density.domain
 
     def given(position: Array, offset: Array) -> Array:
-        law = block.proposal.distribution(landscape, landscape.at(position, position + offset))
+        law = block.proposal.at(density, density.evaluate(position, position + offset))
         return jnp.exp(level_log_probs(law, domain))
 
     over_offsets = jax.vmap(given, (None, 0))
@@ -58,7 +60,7 @@ def glu_transition_matrix(recipe: Recipe, target: Target) -> np.ndarray:
     nodes, weights = np.polynomial.hermite_e.hermegauss(NUM_NODES)
     sampler = recipe.build(target, audit=False)
     _check_scalar_sites(recipe, target)
-    offsets = nodes * np.sqrt(sampler.numbers["coupling_variance"])
+    offsets = nodes * np.sqrt(sampler.parameters["coupling_variance"])
     probs = np.asarray(_noisy_level_probs(sampler, offsets, weights / weights.sum()))
     return np.array([_product_law(row.T) for row in probs])
 
@@ -74,13 +76,15 @@ def _product_law(site_probs: np.ndarray) -> np.ndarray:
 @quick_jit
 def _axis_tables(sampler: Sampler, nodes: Array) -> Array:
     """Log-probability of (level, new node) given the old node, position × site × level × new × old."""
-    landscape, (block,) = sampler.landscape, sampler.blocks
-    domain = landscape.domain
+    density, (block,) = sampler.density, sampler.recipe.blocks
+    assert isinstance(block, ProposalBlock)
+    domain = density.domain
 
     def given(position: Array, node: Array) -> Array:
-        state = landscape.at(position, jnp.full(domain.shape, node))
-        law = block.proposal.distribution(landscape, state)
-        centers = jax.vmap(lambda new: law.center.terms(jnp.full(domain.shape, new))[0])(nodes)
+        state = density.evaluate(position, jnp.full(domain.shape, node))
+        law = block.proposal.at(density, state)
+        assert isinstance(law, PositionAndCenter)
+        centers = jax.vmap(lambda new: law.center.log_prob_terms(jnp.full(domain.shape, new))[0])(nodes)
         return level_log_probs(law.position, domain)[:, None] + centers
 
     tables = jax.vmap(jax.vmap(given, (None, 0)), (0, None))(domain.enumerate(), nodes)
@@ -152,7 +156,7 @@ def position_marginal(mass: Any) -> np.ndarray:
 def edula_position_law(recipe: Recipe, target: Target) -> np.ndarray:
     """Law of the position under `edula`, its center carried along on a grid; about four sites at most."""
     _check_scalar_sites(recipe, target)
-    numbers = recipe.build(target, audit=False).numbers
+    numbers = recipe.build(target, audit=False).parameters
     α_a, η = (float(numbers[name]) for name in ("center_step_size", "coupling_variance"))
     variance = η / (1 - α_a / (4 * η))
     nodes = _center_nodes(target.domain, math.sqrt(variance), SPACING * math.sqrt(min(α_a, variance)))

@@ -4,7 +4,6 @@ Everything here is built from the kernels' own distributions and decisions, enum
 so a test of these matrices is a test of the sampler.
 """
 
-from itertools import combinations
 from math import lgamma
 
 import jax
@@ -13,14 +12,7 @@ import numpy as np
 from jax import Array
 
 from steppe.errors import DomainError
-from steppe.kernel.block import Draw, ProposeAndDecide
 from steppe.kernel.compose import Recipe
-from steppe.kernel.conditional import BlockConditional
-from steppe.kernel.cycle import Cycle
-from steppe.kernel.landscape import Landscape
-from steppe.kernel.proposal.together import Together
-from steppe.kernel.state import State
-from steppe.kernel.tempering import Tempered
 from steppe.target import Target
 
 
@@ -49,27 +41,11 @@ def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = 
         block alone.
     """
     sampler = recipe.build(target, audit=False)
-    block = next(block for block in sampler.blocks if "position" in block.moves)
-    if isinstance(block, BlockConditional):
-        single = _conditional_matrix(block, sampler.landscape)
-        return np.linalg.matrix_power(np.asarray(single), block.num_updates)
-    if isinstance(block, Cycle):
-        parts = [_proposal_matrix(block.at(factor), sampler.landscape, center) for factor in block.factors()]
-        return np.linalg.multi_dot([*map(np.asarray, parts), np.eye(len(parts[0]))])
-    if isinstance(block, Tempered):
-        raise DomainError(
-            f"`{recipe.name}` carries hot chains beside its position, which alone has no transition matrix. "
-            "Use its base recipe, or sample."
-        )
-    assert isinstance(block, ProposeAndDecide | Draw)
-    if isinstance(block.proposal, Together):
-        raise DomainError(
-            f"`{recipe.name}` moves position and center in one decision, so its positions alone have no "
-            "transition matrix. Use `edula_glu` or `edmala_glu`, or sample."
-        )
-    if sampler.landscape.coupling.has_center and center is None:
-        raise DomainError(f"`transition_matrix({recipe.name}, ...)` needs the `center` it is conditioned on.")
-    return np.asarray(_proposal_matrix(block, sampler.landscape, center))
+    block = next(block for block in recipe.blocks if "position" in block.moves)
+    try:
+        return block.transition_matrix(sampler.density, center)
+    except DomainError as error:
+        raise DomainError(f"`transition_matrix({recipe.name}, ...)`: {error}") from error
 
 
 def stationary_law(matrix: np.ndarray) -> np.ndarray:
@@ -97,59 +73,6 @@ def spectral_gap(matrix: np.ndarray) -> float:
     """One minus the second largest modulus among the eigenvalues."""
     moduli = np.sort(np.abs(np.linalg.eigvals(matrix)))
     return float(1 - moduli[-2])
-
-
-@jax.jit
-def _proposal_matrix(block: ProposeAndDecide, landscape: Landscape, center: Array | None) -> Array:
-    domain = landscape.domain
-    positions = domain.enumerate()
-
-    def row(position: Array) -> Array:
-        state = landscape.at(position, center)
-        forward = block.proposal.distribution(landscape, state)
-
-        def reach(value: Array) -> tuple[Array, Array]:
-            proposed: State = block.proposal.move(landscape, state, value)
-            log_ratio = block.accept.log_ratio(landscape, block.proposal, forward, value, state, proposed)
-            log_ratio = jnp.where(jnp.isfinite(proposed.log_density), log_ratio, -jnp.inf)
-            log_prob = sum(jnp.sum(terms) for terms in forward.terms(value))
-            moves = jnp.exp(log_prob + jnp.minimum(log_ratio, 0.0))
-            return domain.index(proposed.position), moves
-
-        reached, moves = jax.vmap(reach)(block.proposal.support(landscape, state))
-        off_diagonal = jnp.zeros(len(positions)).at[reached].add(moves)
-        here = domain.index(position)
-        off_diagonal = off_diagonal.at[here].set(0.0)
-        return off_diagonal.at[here].set(1.0 - off_diagonal.sum())
-
-    return jax.vmap(row)(positions)
-
-
-@jax.jit
-def _conditional_matrix(block: BlockConditional, landscape: Landscape) -> Array:
-    """Average over all blocks of sites of the exact conditional move."""
-    target, domain = landscape.target, landscape.domain
-    positions = domain.enumerate()
-
-    def row(position: Array, sites: Array) -> Array:
-        memory = None if target.incremental is None else target.incremental.init(position)
-        state = State(position, None, target.log_density(position), cache=memory)
-        bases, exists = block.bases(target, state, sites)
-
-        def about(base: Array) -> Array:
-            levels, values, _ = block.candidates(target, state, sites, base)
-            ends = jax.vmap(domain.replace_sites, (None, None, 0))(position, sites, levels)
-            return (
-                jnp.zeros(len(positions))
-                .at[domain.index(ends)]
-                .add(jax.nn.softmax(landscape.inverse_temperature * values))
-            )
-
-        return jnp.where(exists[:, None], jax.vmap(about)(bases), 0).sum(0) / exists.sum()
-
-    blocks = jnp.asarray(list(combinations(range(domain.num_sites), block.block_size)))
-    rows = jax.vmap(jax.vmap(row, (0, None)), (None, 0))(positions, blocks)
-    return rows.mean(axis=0)
 
 
 def relaxation_time(matrix: np.ndarray) -> float:

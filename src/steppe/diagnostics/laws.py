@@ -19,9 +19,7 @@ from steppe.diagnostics.exact import stationary_law, transition_matrix
 from steppe.diagnostics.flatness.tables import smoothed, smoothed_about
 from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, LawError
-from steppe.kernel.compose import Recipe
-from steppe.kernel.proposal.together import Together
-from steppe.kernel.sampler import Sampler
+from steppe.kernel.compose import Recipe, Sampler
 from steppe.target import Target
 
 
@@ -100,13 +98,13 @@ class Law:
             Centers, `(..., *domain.shape)`; states of the domain if the center lives on it.
         """
         sampler, domain = self._sampler, self.target.domain
-        if self.is_biased or not sampler.landscape.coupling.has_center:
+        if self.is_biased or not sampler.density.coupling.has_center:
             raise LawError(f"`{self.recipe.name}` has no law of a center: {self.statement}")
         points = np.asarray(points, float)
         flat = points.reshape(-1, *domain.shape)
         with double_precision():
             table = _log_table(self)
-            η = float(sampler.numbers["coupling_variance"])
+            η = float(sampler.parameters["coupling_variance"])
             entropies = _entropies(table, domain, flat, η)
             weights = np.asarray(jax.jit(jax.vmap(self._weight))(jnp.asarray(flat)), float)
         return ((sampler.replicas or 1) * entropies + weights).reshape(points.shape[: -len(domain.shape)])
@@ -117,21 +115,20 @@ class Law:
 
     def _of_one(self, position: Array) -> Array:
         """`β U − λ R` at one position."""
-        landscape = self._sampler.landscape
-        state = landscape.at(position, None)
-        price = landscape.tilt.price(landscape.domain, state)
-        return landscape.inverse_temperature * state.log_density - price
+        density = self._sampler.density
+        state = density.evaluate(position, None)
+        penalty = density.penalty.at(density.domain, state)
+        return density.inverse_temperature * state.log_density - penalty
 
     def _tie(self, position: Array, center: Array) -> Array:
-        return jnp.sum(self._sampler.landscape.coupling.terms(position, center))
+        return jnp.sum(self._sampler.density.coupling.log_density_terms(position, center))
 
     def _weight(self, center: Array) -> Array:
         """`γ β U(c)`, zero where the center carries no weight of its own."""
-        weighted = self._sampler.weighted_center
-        if weighted is None:
+        density = self._sampler.density
+        if density.coupling.center_weight is None:
             return jnp.zeros(())
-        beta = self._sampler.landscape.inverse_temperature
-        return weighted.center_weight * beta * self.target.log_density(center)
+        return density.coupling.center_weight * density.inverse_temperature * self.target.log_density(center)
 
 
 def _entropies(table: np.ndarray, domain: Domain, points: np.ndarray, η: float) -> np.ndarray:
@@ -149,13 +146,13 @@ def double_precision() -> AbstractContextManager[Any]:
 def log_law(recipe: Recipe, target: Target) -> Law:
     """Return the law a recipe leaves invariant on a target; see `Recipe.log_law`."""
     recipe.build(target, audit=False)  # refuses what cannot be sampled
-    return Law(recipe, target, law_statement(recipe), not recipe.is_exact)
+    return Law(recipe, target, law_statement(recipe), not recipe.is_adjusted)
 
 
 def law_statement(recipe: Recipe) -> str:
     """Say in words and symbols what a recipe samples."""
     coupling = recipe.coupling
-    if not recipe.is_exact:
+    if not recipe.is_adjusted:
         if not coupling.has_center:
             return "biased, more so the larger the step size α; enumerated on small domains."
         return (
@@ -165,7 +162,7 @@ def law_statement(recipe: Recipe) -> str:
             else "biased; it is `dula` whose flip logits carry Gaussian noise of variance 1/(4η) per unit of "
             "squared jump."
         )
-    inner = "β U(θ) − λ R(θ)" if "strength" in recipe.numbers else "β U(θ)"
+    inner = "β U(θ) − λ R(θ)" if "strength" in recipe.parameters else "β U(θ)"
     if not coupling.has_center:
         return f"exp{{{inner}}} exactly."
     if coupling.replicas is None:
@@ -177,7 +174,7 @@ def law_statement(recipe: Recipe) -> str:
 
 
 def _moves_together(recipe: Recipe) -> bool:
-    return any(isinstance(getattr(block, "proposal", None), Together) for block in recipe.blocks)
+    return any({"position", "center"} <= set(block.moves) for block in recipe.blocks)
 
 
 def _log_table(law: Law) -> np.ndarray:
@@ -198,8 +195,8 @@ def _biased_positions(recipe: Recipe, target: Target) -> np.ndarray:
 def _log_table_of_a_copy(law: Law, table: np.ndarray) -> np.ndarray:
     """Log-law of one of `y` copies: the center and the other copies summed out."""
     sampler, domain = law._sampler, law.target.domain
-    copies, η = sampler.replicas or 1, float(sampler.numbers["coupling_variance"])
-    if sampler.has_lattice_center:
+    copies, η = sampler.replicas or 1, float(sampler.parameters["coupling_variance"])
+    if sampler.density.coupling.is_lattice:
         about_center = (copies - 1) * smoothed(table, domain, η)
         weighted = jax.jit(lambda states: jax.lax.map(law._weight, states, batch_size=1024))
         about_center += np.asarray(weighted(domain.enumerate()), float).reshape(table.shape)

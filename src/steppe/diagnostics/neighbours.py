@@ -7,8 +7,8 @@ of flatness ask only for the gains of all changes and for the state after one of
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.kernel.cost import evaluations_per_order_table, evaluations_per_site_table
-from steppe.kernel.proposal.order_moves import TABLED, as_move, differences, moved
+from steppe.kernel.cost import evaluations_per_move_table, evaluations_per_site_table
+from steppe.kernel.proposals.permutation_moves import TABLED, apply_move, as_move, differences
 from steppe.target import Target
 
 
@@ -35,7 +35,7 @@ def after(target: Target, position: Array, change: Array) -> Array:
     row, column = jnp.divmod(entry, size)
     insert = TABLED.index("insert")
     move = as_move("insert", row, column, kind)
-    return moved(TABLED, position, move._replace(shift=jnp.where(kind == insert, move.shift, 0)))
+    return apply_move(TABLED, position, move._replace(shift=jnp.where(kind == insert, move.shift, 0)))
 
 
 def makes_tables(target: Target) -> bool:
@@ -47,4 +47,4 @@ def evaluations_per_table(target: Target) -> int:
     """Evaluations that one call of `gains` makes, on orders a table for each kind of move."""
     if target.domain.is_site_product:
         return evaluations_per_site_table(target)
-    return sum(evaluations_per_order_table(target, kind) for kind in TABLED)
+    return sum(evaluations_per_move_table(target, kind) for kind in TABLED)

@@ -10,9 +10,8 @@ from jax import Array
 
 from steppe.domain import Domain
 from steppe.errors import RecipeError
-from steppe.kernel.compose import Recipe
-from steppe.kernel.sampler import Sampler
-from steppe.kernel.state import Info, State
+from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.types import SamplerState, StepInfo
 from steppe.target import Target
 
 LogDensity = Callable[[Array], Array]
@@ -29,8 +28,8 @@ class BlackjaxMcmc(NamedTuple):
         `step(key, state, log_density, **numbers) → (state, info)`, its argument `mcmc_step_fn`.
     """
 
-    init: Callable[..., State]
-    step: Callable[..., tuple[State, Info]]
+    init: Callable[..., SamplerState]
+    step: Callable[..., tuple[SamplerState, StepInfo]]
 
 
 def to_blackjax(recipe: Recipe, domain: Domain) -> BlackjaxMcmc:
@@ -53,10 +52,12 @@ def to_blackjax(recipe: Recipe, domain: Domain) -> BlackjaxMcmc:
     def bound(log_density: LogDensity, numbers: dict[str, Any]) -> Sampler:
         return recipe.replace(**numbers).build(Target(log_density, domain), audit=False)
 
-    def init(position: Array, log_density: LogDensity) -> State:
+    def init(position: Array, log_density: LogDensity) -> SamplerState:
         return bound(log_density, {}).init(position)
 
-    def step(key: Array, state: State, log_density: LogDensity, **numbers: Any) -> tuple[State, Info]:
+    def step(
+        key: Array, state: SamplerState, log_density: LogDensity, **numbers: Any
+    ) -> tuple[SamplerState, StepInfo]:
         return bound(log_density, numbers).step(key, state)
 
     return BlackjaxMcmc(init, step)

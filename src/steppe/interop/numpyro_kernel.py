@@ -11,13 +11,12 @@ from jax import Array
 from steppe.errors import RecipeError
 from steppe.interop.numpyro import Gradient, conditional_target, latent_sites, packing_of
 from steppe.interop.packing import Packing
-from steppe.kernel.compose import Recipe
-from steppe.kernel.sampler import Sampler
-from steppe.kernel.state import State
-from steppe.kernel.tilt import NoTilt
+from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.types import SamplerState, StepInfo
 from steppe.optional import needed
-from steppe.run.adapt import Adapt, what_to_adapt
-from steppe.run.tuning import Tuning, center_distance, observe, tuned
+from steppe.run.adaptation import Adapt, WarmupAdaptation, resolve_adaptation
+from steppe.run.adaptation.warmup import Searches
+from steppe.run.simulate import simulate
 from steppe.samplers.langevin import dmala
 from steppe.targets.checks import choice
 from steppe.validation import count
@@ -32,7 +31,7 @@ class KernelState(NamedTuple):
         Values of the sites by name.
     chain
         State of the sampler.
-    tuning
+    adapted
         Searches for adapted numbers, or `None`.
     num_sweeps, num_warmup
         Sweeps made, and how many of them are warm-up.
@@ -43,8 +42,8 @@ class KernelState(NamedTuple):
     """
 
     z: dict[str, Array]
-    chain: State
-    tuning: Tuning | None
+    chain: SamplerState
+    adapted: Searches | None
     num_sweeps: Array
     num_warmup: Array
     acceptance_rate: Array
@@ -94,7 +93,7 @@ class NumpyroKernel:
         self._wanted = adapt
         # Known once `init` has seen the model: names and numbers, no arrays.
         self._packing: Packing | None = None
-        self._adapt: Adapt | None = None
+        self._adapt: WarmupAdaptation | None = None
 
     @property
     def model(self) -> Callable[..., Any]:
@@ -110,16 +109,16 @@ class NumpyroKernel:
         entries = latent_sites(self._model, model_args, kwargs, key_trace)
         self._packing = packing_of(entries)
         sampler = self._sampler(model_args, kwargs)
-        self._adapt = what_to_adapt(self._wanted, self._recipe, sampler)
+        self._adapt = resolve_adaptation(self._wanted, sampler)
         drawn = {name: entry["value"] for name, entry in entries.items()}
         start = self._packing.pack({**drawn, **(init_params or {})})
-        tuning = None if self._adapt is None else Tuning.start(sampler, self._adapt)
+        adapted = None if self._adapt is None else self._adapt.init(sampler)
         zero = jnp.zeros((), jnp.int32)
         rate = jnp.zeros((), jnp.result_type(float))
         chain = sampler.init(start, key_start)
-        step_size = jnp.asarray(sampler.numbers.get("step_size", 0.0), rate.dtype)
+        step_size = jnp.asarray(sampler.parameters.get("step_size", 0.0), rate.dtype)
         return KernelState(
-            self._packing.unpack(start), chain, tuning, zero, zero + num_warmup, rate, step_size, rng_key
+            self._packing.unpack(start), chain, adapted, zero, zero + num_warmup, rate, step_size, rng_key
         )
 
     def sample(self, state: KernelState, model_args: Any, model_kwargs: Any) -> KernelState:
@@ -127,31 +126,32 @@ class NumpyroKernel:
         sampler = self._sampler(model_args, model_kwargs)
         is_warmup = state.num_sweeps < state.num_warmup
         key_steps, rng_key = jax.random.split(state.rng_key)
-
-        def step(carry: tuple[State, Any], key: Array) -> tuple[tuple[State, Any], tuple[Array, Array]]:
-            chain, tuning = carry
-            current = sampler if tuning is None else tuned(sampler, tuning.numbers(is_warmup))
-            chain, info = current.step(key, chain)
-            tuning = self._adapted(sampler, tuning, chain, info, is_warmup)
-            step_size = jnp.asarray(current.numbers.get("step_size", 0.0), info.acceptance_rate.dtype)
-            return (chain, tuning), (info.acceptance_rate, step_size)
-
-        keys = jax.random.split(key_steps, self._num_steps)
-        (chain, tuning), (rates, steps) = jax.lax.scan(step, (state.chain, state.tuning), keys)
+        one = jax.tree.map(lambda leaf: leaf[None], (state.chain, state.adapted))
+        done = simulate(
+            sampler,
+            key_steps,
+            one[0],
+            self._num_steps,
+            every=self._num_steps,
+            adapt=self._adapt,
+            adapted=one[1],
+            num_warmup=jnp.where(is_warmup, self._num_steps, 0),
+            observe=_read,
+        )
+        chain, adapted, seen = jax.tree.map(lambda leaf: leaf[0], (done.state, done.adapted, done.observed))
         return state._replace(
             z=self._known_packing.unpack(chain.position),
             chain=chain,
-            tuning=tuning,
+            adapted=adapted,
             num_sweeps=state.num_sweeps + 1,
-            acceptance_rate=rates.mean(),
-            step_size=steps[-1],
+            acceptance_rate=seen[0][0],
+            step_size=seen[1][0],
             rng_key=rng_key,
         )
 
     def refresh(self, state: KernelState, model_args: Any, model_kwargs: Any) -> KernelState:
         """Evaluate the same position again, after other blocks have moved."""
-        fresh = self._sampler(model_args, model_kwargs).init(state.chain.position, state.rng_key)
-        return state._replace(chain=fresh._replace(center=state.chain.center, scan=state.chain.scan))
+        return state._replace(chain=self._sampler(model_args, model_kwargs).refresh(state.chain))
 
     def wrap_model(self, wrapper: Callable[..., Any]) -> "NumpyroKernel":
         """Return a copy on the wrapped model."""
@@ -182,13 +182,10 @@ class NumpyroKernel:
         target = conditional_target(self._model, model_args, kwargs, self._known_packing, self._gradient)
         return self._recipe.build(target, audit=False)
 
-    def _adapted(self, sampler: Sampler, tuning: Any, chain: State, info: Any, is_warmup: Array) -> Any:
-        adapt = self._adapt
-        if adapt is None or tuning is None:
-            return tuning
-        distance = center_distance(sampler, chain) if adapt.center_distance is not None else None
-        seen = observe(adapt, sampler, info.acceptance_rate, info.num_flips, distance)
-        return jax.lax.cond(is_warmup, lambda: tuning.update(sampler, adapt, seen), lambda: tuning)
+
+def _read(sampler: Sampler, state: SamplerState, info: StepInfo) -> tuple[Array, Array]:
+    step_size = sampler.parameters.get("step_size", jnp.zeros(()))
+    return info.acceptance_rate, jnp.asarray(step_size, info.acceptance_rate.dtype)
 
 
 def _identity(values: Any) -> Any:
@@ -200,7 +197,7 @@ def _checked(recipe: Any) -> Recipe:
         raise RecipeError(
             f"`NumpyroKernel(model, recipe)` needs a recipe such as `steppe.dmala()`; got {recipe!r}."
         )
-    if recipe.coupling.replicas is not None or not isinstance(recipe.tilt, NoTilt):
+    if recipe.coupling.replicas is not None or not recipe.penalty.is_null:
         raise RecipeError(
             f"`NumpyroKernel(model, recipe)`: the law of `{recipe.name}` is not that of the model, so other "
             "blocks of `Gibbs` would be sampled wrongly. Use a recipe of law π such as `steppe.edmala_glu()`."

@@ -1,1 +1,1 @@
-"""One transition of one chain: coupling, proposal, acceptance, sweep, composed into a sampler."""
+"""One transition of one chain: contracts, joint density, proposals, blocks, and their composition."""

@@ -1,60 +1,63 @@
-"""Pieces → a recipe; a recipe and a target → a sampler."""
+"""Components → a recipe; a recipe and a target → a sampler."""
 
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from steppe.audit import audit_gradient
-from steppe.domain import MAX_ENUMERATED
-from steppe.errors import CompositionError, RecipeError
-from steppe.kernel.conditional import BlockConditional, ball_size
-from steppe.kernel.coupling import Coupling, NoCoupling
-from steppe.kernel.landscape import Landscape
-from steppe.kernel.numbers import all_numbers, with_numbers
-from steppe.kernel.proposal.center import check_center_is_stable
-from steppe.kernel.replicas import Replicas
-from steppe.kernel.sampler import Sampler
-from steppe.kernel.tilt import NoTilt, RoughnessTilt, Tilt
-from steppe.pytree import Relative, is_concrete, piece, static
+from steppe.errors import CompositionError, RecipeError, StartError
+from steppe.kernel.coupling import NoCoupling
+from steppe.kernel.density import JointDensity
+from steppe.kernel.keys import Keys
+from steppe.kernel.parameters import (
+    POSITIVE,
+    Number,
+    Relative,
+    is_relative,
+    list_parameters,
+    parameter,
+    read_parameters,
+    replace_parameters,
+)
+from steppe.kernel.penalty import NoPenalty, Penalty
+from steppe.kernel.proposals.center import check_center_is_stable
+from steppe.kernel.start import check_gradient, check_start, start_array
+from steppe.kernel.types import Block, ChainState, Coupling, SamplerState, StepInfo
+from steppe.pytree import is_concrete
 from steppe.target import Target
 from steppe.validation import number
 
 if TYPE_CHECKING:
     from steppe.diagnostics.laws import Law
 
-# Numbers with a range, whatever recipe they belong to.
-RANGES = {
-    "step_size": ("positive", None),
-    "center_step_size": ("positive", None),
-    "coupling_variance": ("positive", None),
-    "inverse_temperature": ("positive", None),
-    "strength": ("not negative", float("inf")),
-    "center_weight": ("not negative", float("inf")),
-    "persistence": ("not negative", 1.0),
-}
-
-
+CenterStart = Literal["position", "conditional"]
 CENTER_STARTS = ("position", "conditional")
 
 
-@piece
-class Recipe:
-    """A sampler before it meets a target: named pieces and their numbers.
+class Recipe(eqx.Module):
+    """A sampler before it meets a target: components and their hyper-parameters.
 
-    Numbers are traced leaves: `recipe.replace(step_size=0.3)` never recompiles.
+    Hyper-parameters are traced leaves: `recipe.replace(step_size=0.3)` never recompiles.
     """
 
-    coupling: Coupling
-    blocks: tuple[Any, ...]
-    name: str = static()
-    center_start: str = static(default="position")
-    tilt: Tilt = NoTilt()
-    inverse_temperature: Array | float = 1.0
+    component_id = "recipe"
 
-    def build(self, target: Target, *, audit: bool = True) -> Sampler:
+    coupling: Coupling
+    blocks: tuple[Block, ...]
+    name: str = eqx.field(static=True)
+    center_start: CenterStart = eqx.field(static=True)
+    penalty: Penalty
+    inverse_temperature: Number = parameter(POSITIVE)
+
+    def build(self, target: Target, *, audit: bool = True) -> "Sampler":
         """Bind the recipe to a target.
 
         Parameters
@@ -70,35 +73,49 @@ class Recipe:
                 f"`{self.name}(...).build(target)` needs a `steppe.Target`; got "
                 f"{type(target).__name__}. Wrap a log-density as `steppe.Target(log_density, domain)`."
             )
-        self._check_against(target)
-        numbers = self._resolved(target)
-        numbers.check_ranges()
-        numbers._check_stability()
-        if audit and not self.is_exact and is_concrete(target):
+        for block in self.blocks:
+            block.check(self.name, target)
+        resolved = self._resolve(target)
+        resolved.check_ranges()
+        resolved.check_stability()
+        if audit and not self.is_adjusted and is_concrete(target):
             with jax.ensure_compile_time_eval():  # a recipe may be built inside a traced function
                 audit_gradient(target, jax.random.key(0))
-        landscape = Landscape(target, numbers.coupling, numbers.tilt, numbers.inverse_temperature)
-        return Sampler(landscape, numbers.blocks, self.center_start, self.coupling.replicas)
+        return Sampler(resolved, target)
 
     @property
-    def is_exact(self) -> bool:
-        """Whether every block leaves the joint law invariant, so that nothing is biased."""
-        return all(block.is_exact for block in self.blocks)
+    def is_adjusted(self) -> bool:
+        """Whether every block leaves the joint density invariant, so that nothing is biased."""
+        return all(block.is_adjusted for block in self.blocks)
 
     @property
-    def numbers(self) -> dict[str, Any]:
-        """The numbers of the recipe by the names under which they were given."""
-        return all_numbers(self)
+    def uses_gradient(self) -> bool:
+        """Whether any block needs the gradient."""
+        return any(block.uses_gradient for block in self.blocks)
 
-    def replace(self, **numbers: Any) -> "Recipe":
-        """Return the same recipe with other numbers."""
-        unknown = set(numbers) - set(self.numbers)
+    @property
+    def replicas(self) -> int | None:
+        """Number of tied positions, or `None` for one without a leading axis."""
+        return self.coupling.replicas
+
+    @property
+    def parameters(self) -> dict[str, Number | Relative]:
+        """The hyper-parameters by the names under which they were given."""
+        return read_parameters(self)
+
+    def replace(self, **parameters: ArrayLike) -> "Recipe":
+        """Return the same recipe with other values of some hyper-parameters."""
+        unknown = set(parameters) - set(self.parameters)
         if unknown:
             raise RecipeError(
-                f"`{self.name}` has no number {sorted(unknown)}; it has {sorted(self.numbers)}."
+                f"`{self.name}` has no hyper-parameter {sorted(unknown)}; it has {sorted(self.parameters)}."
             )
-        checked = {name: number(f"{self.name}({name}=...)", value) for name, value in numbers.items()}
-        return with_numbers(self, checked)
+        checked = {name: number(f"{self.name}({name}=...)", value) for name, value in parameters.items()}
+        return replace_parameters(self, checked)
+
+    def with_replicas(self, replicas: int) -> "Recipe":
+        """Return the same recipe with another number of replicas, which is part of the program."""
+        return dataclasses.replace(self, coupling=self.coupling.with_replicas(replicas))
 
     def log_law(self, target: Target) -> "Law":
         """Return what this recipe samples on a target, as a law that can be evaluated.
@@ -119,69 +136,167 @@ class Recipe:
 
         return log_law(self, target)
 
-    def _resolved(self, target: Target) -> "Recipe":
+    def check_ranges(self) -> None:
+        """Refuse hyper-parameters out of their range, in the precision of the sampler."""
+        for name, value, declared in list_parameters(self):
+            if isinstance(value, Relative) or not is_concrete(value):
+                continue
+            if not (declared.contains(float(value)) and jnp.isfinite(value)):
+                raise RecipeError(
+                    f"`{self.name}({name}=...)` must be {declared} and finite in {jnp.result_type(float)}; "
+                    f"got {value}."
+                )
+
+    def check_stability(self) -> None:
+        """Refuse an unadjusted center step that diverges."""
+        parameters = self.parameters
+        step, variance = parameters.get("center_step_size"), parameters.get("coupling_variance")
+        if not self.is_adjusted and step is not None and variance is not None:
+            check_center_is_stable(self.name, step, variance)
+
+    def _resolve(self, target: Target) -> "Recipe":
         """Return the recipe with numbers in the units of a domain, all of the default float type."""
         unit = target.domain.squared_unit
 
-        def resolve(number: Any) -> Array:
+        def resolve(number: Number | Relative) -> Array:
             value = number.resolve(unit) if isinstance(number, Relative) else number
             with np.errstate(over="ignore"):  # out of range is said by `check_ranges`, with the name
                 return jnp.asarray(value, jnp.result_type(float))
 
-        return jax.tree.map(resolve, self, is_leaf=lambda node: isinstance(node, Relative))
-
-    def check_ranges(self) -> None:
-        """Check the numbers as the sampler will see them, in its own precision."""
-        for name, value in self.numbers.items():
-            least, below = RANGES.get(name, (None, None))
-            if least is None or isinstance(value, Relative) or not is_concrete(value):
-                continue
-            is_inside = value > 0 if least == "positive" else 0 <= value < below
-            if not (is_inside and jnp.isfinite(value)):
-                what = "positive" if least == "positive" else f"in [0, {below:g})"
-                raise RecipeError(
-                    f"`{self.name}({name}=...)` must be {what} and finite in {jnp.result_type(float)}; got "
-                    f"{value}."
-                )
-
-    def _check_stability(self) -> None:
-        numbers = self.numbers
-        steps = numbers.get("center_step_size"), numbers.get("coupling_variance")
-        if self.is_exact or any(n is None or isinstance(n, Relative) for n in steps):
-            return  # corrected, refreshed, or not known before a domain is
-        check_center_is_stable(self.name, *steps)
-
-    def _check_against(self, target: Target) -> None:
-        num_sites = target.domain.num_sites
-        permutes = any(getattr(getattr(b, "proposal", None), "permutes", False) for b in self.blocks)
-        if permutes == target.domain.is_site_product:
-            raise RecipeError(
-                f"`{self.name}` moves {'orders' if permutes else 'single sites'}, and {target.domain!r} "
-                f"has none. Use {'a recipe such as `dmala()`' if permutes else '`informed_permutation()`'}."
-            )
-        for block in self.blocks:
-            wanted = getattr(block, "block_size", None) or getattr(
-                getattr(block, "proposal", None), "num_flips", 1
-            )
-            if wanted > num_sites:
-                raise RecipeError(
-                    f"`{self.name}` changes {wanted} sites at once, but {target.domain!r} has only "
-                    f"{num_sites}. Use at most {num_sites}."
-                )
-            if isinstance(block, BlockConditional):
-                _check_ball(self.name, block, target)
+        return jax.tree.map(resolve, self, is_leaf=is_relative)
 
     def __repr__(self) -> str:
-        numbers = ", ".join(f"{name}={value}" for name, value in self.numbers.items())
-        return f"{self.name}({numbers})"
+        parameters = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"{self.name}({parameters})"
+
+
+class Sampler(eqx.Module):
+    """A recipe built for a target: `init(position)` and `step(key, state)`.
+
+    It has the two methods of BlackJAX's `SamplingAlgorithm`, unpacks as `init, step = sampler`, and is
+    a pytree whose leaves are the hyper-parameters of the recipe and the arrays of the target.
+    """
+
+    recipe: Recipe
+    target: Target
+
+    @property
+    def density(self) -> JointDensity:
+        """The joint density that the blocks see."""
+        recipe = self.recipe
+        return JointDensity(self.target, recipe.coupling, recipe.penalty, recipe.inverse_temperature)
+
+    @property
+    def replicas(self) -> int | None:
+        """Number of tied positions, or `None` for one without a leading axis."""
+        return self.recipe.replicas
+
+    @property
+    def evaluations_per_step(self) -> float:
+        """What a step of one chain costs, in evaluations of the model (see `kernel.cost`)."""
+        return sum(block.count_evaluations(self.density) for block in self.recipe.blocks)
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """The hyper-parameters by name."""
+        return {name: jnp.asarray(value) for name, value in self.recipe.parameters.items()}
+
+    def replace(self, parameters: Mapping[str, Number]) -> "Sampler":
+        """Return the sampler with other values of hyper-parameters; names it does not have are ignored."""
+        return Sampler(replace_parameters(self.recipe, parameters), self.target)
+
+    def init(self, position: ArrayLike, key: Array | None = None) -> SamplerState:
+        """Evaluate a starting position.
+
+        Parameters
+        ----------
+        position
+            One position of the domain, or with replicas one per replica; a single one is then repeated.
+            Checked, unless it is being traced.
+        key
+            Needed only when the center is drawn at the start.
+        """
+        if is_concrete((position, self.target)):
+            positions = self._repeat(start_array(position))
+            what = "Chain" if self.replicas is None else "Replica"
+            check_start(
+                self.target,
+                positions,
+                batched=self.replicas is not None,
+                num_chains=self.replicas,
+                what=what,
+            )
+        else:
+            positions = self._repeat(position)
+        positions = jnp.asarray(positions, jnp.result_type(float))
+        chain = self._evaluate(positions, self._start_center(positions, key))
+        check_gradient(chain.gradient)
+        return self._remember(chain)
+
+    def refresh(self, state: SamplerState) -> SamplerState:
+        """Evaluate a state again after the target changed; the center and the place of a scan are kept."""
+        return self._remember(self._evaluate(state.position, state.center), state.memory)
+
+    def step(self, key: Array, state: SamplerState) -> tuple[SamplerState, StepInfo]:
+        """One full sweep over all blocks."""
+        keys, density, chain = Keys.of_step(key, self.replicas), self.density, state.chain
+        memory, reported, nonfinite = [], [], []
+        for block, own in zip(self.recipe.blocks, state.memory, strict=True):
+            chain, remembered, info = block.step(keys, density, chain, own)
+            memory.append(remembered)
+            # Exactly one block moves the position, and its report is that of the step; a defect of the
+            # log-density counts wherever it was met.
+            if info is not None:
+                reported += [info] * ("position" in block.moves)
+                nonfinite.append(info.num_nonfinite)
+        info = reported[0]._replace(num_nonfinite=sum(nonfinite))
+        return SamplerState(*chain, memory=tuple(memory)), info
+
+    def __iter__(self) -> Iterator[Callable[..., PyTree]]:
+        return iter((self.init, self.step))
+
+    def _evaluate(self, positions: Array, center: Array | None) -> ChainState:
+        def evaluate(position: Array) -> tuple[Array, Array | None]:
+            if self.recipe.uses_gradient:
+                return self.target.value_and_grad(position)
+            return self.target.log_density(position), None
+
+        mapped = evaluate if self.replicas is None else jax.vmap(evaluate)
+        roughness = self.recipe.penalty.measure(self.target, positions)
+        return ChainState(positions, center, *mapped(positions), roughness)
+
+    def _remember(self, chain: ChainState, previous: tuple[PyTree, ...] | None = None) -> SamplerState:
+        blocks = self.recipe.blocks
+        before = previous or (None,) * len(blocks)
+        memory = (block.init(self.density, chain, own) for block, own in zip(blocks, before, strict=True))
+        return SamplerState(*chain, memory=tuple(memory))
+
+    def _repeat(self, position: ArrayLike) -> ArrayLike:
+        shape = np.shape(position)
+        if self.replicas is None or len(shape) != len(self.target.domain.shape):
+            return position
+        return jnp.broadcast_to(position, (self.replicas, *shape))
+
+    def _start_center(self, position: Array, key: Array | None) -> Array | None:
+        coupling = self.recipe.coupling
+        if not coupling.has_center:
+            return None
+        if self.recipe.center_start == "position":
+            return position if self.replicas is None else position[0]
+        if key is None:
+            raise StartError(
+                "`init(position, key)` needs a key, because this recipe draws its center at the start "
+                "(`center_start='conditional'`)."
+            )
+        return coupling.center_given(self.target.domain, position).sample(Keys.of_step(key))
 
 
 def recipe(
     name: str,
-    *blocks: Any,
+    *blocks: Block,
     coupling: Coupling | None = None,
-    center_start: str = "position",
-    tilt: Tilt | None = None,
+    center_start: CenterStart = "position",
+    penalty: Penalty | None = None,
 ) -> Recipe:
     """Compose blocks into a recipe, refusing combinations that are not a sampler.
 
@@ -195,17 +310,16 @@ def recipe(
         What ties a center to the position; none by default.
     center_start
         `"position"` or `"conditional"`: where the center starts.
-    tilt
-        What bends the log-density itself; nothing by default.
+    penalty
+        What is subtracted from the log-density itself; nothing by default.
     """
     coupling = NoCoupling() if coupling is None else coupling
+    penalty = NoPenalty() if penalty is None else penalty
     if center_start not in CENTER_STARTS:
         raise CompositionError(f"`{name}` starts its center at one of {CENTER_STARTS}; got {center_start!r}.")
     for block in blocks:
-        if not hasattr(block, "moves") or not hasattr(block, "step"):
-            raise CompositionError(
-                f"`{name}` is composed of blocks such as `ProposeAndDecide`; got {block!r}."
-            )
+        if not isinstance(block, eqx.Module):
+            raise CompositionError(f"`{name}` is composed of blocks such as `ProposalBlock`; got {block!r}.")
     moved = [variable for block in blocks for variable in block.moves]
     if moved.count("position") != 1 or moved.count("center") > 1:
         raise CompositionError(
@@ -217,31 +331,20 @@ def recipe(
             f"`{name}` moves {moved} under {type(coupling).__name__}: a center needs a coupling, and a "
             "coupling needs a block that moves its center."
         )
-    if coupling.has_center and not any(block.needs_gradient for block in blocks):
+    if coupling.has_center and not any(block.uses_gradient for block in blocks):
         raise CompositionError(
-            f"`{name}` combines exact conditionals with a center; conditionals of a coupled target are "
+            f"`{name}` combines Gibbs conditionals with a center; conditionals of a coupled target are "
             "not available. Use a Langevin block."
         )
-    if (coupling.replicas is not None) != any(isinstance(block, Replicas) for block in blocks):
+    if (coupling.replicas is not None) != any(block.moves_replicas for block in blocks):
         raise CompositionError(
-            f"`{name}` must pair a coupling with replicas and a `Replicas` block; it has {coupling.replicas} "
+            f"`{name}` must pair a coupling with replicas and a `ReplicasBlock`; it has {coupling.replicas} "
             f"replicas and the blocks {[type(block).__name__ for block in blocks]}."
         )
-    if isinstance(tilt, RoughnessTilt) and not any(block.needs_gradient for block in blocks):
+    if not penalty.is_null and not any(block.uses_gradient for block in blocks):
         raise CompositionError(
-            f"`{name}` tilts exact conditionals, which do not see a tilt. Use a Langevin block."
+            f"`{name}` penalises Gibbs conditionals, which do not see a penalty. Use a Langevin block."
         )
-    made = Recipe(coupling, tuple(blocks), name, center_start, NoTilt() if tilt is None else tilt)
-    made._check_stability()
+    made = Recipe(coupling, tuple(blocks), name, center_start, penalty, 1.0)
+    made.check_stability()
     return made
-
-
-def _check_ball(name: str, block: BlockConditional, target: Target) -> None:
-    radius = block.block_size if block.radius is None else block.radius
-    size = ball_size(block.block_size, target.domain.max_levels, radius)
-    if size > MAX_ENUMERATED:
-        raise RecipeError(
-            f"`{name}` would weigh {size:.3g} joint levels of {block.block_size} sites with up to "
-            f"{target.domain.max_levels} levels; at most {MAX_ENUMERATED} are weighed. Use a smaller block "
-            "or radius."
-        )

@@ -6,7 +6,7 @@ An incremental form that is asked for `s` of `d` sites counts as `s/d` of a tabl
 costs.
 """
 
-from steppe.kernel.proposal.order_moves import is_move
+from steppe.kernel.proposals.permutation_moves import is_move
 from steppe.target import Target
 
 
@@ -15,8 +15,8 @@ def evaluations_per_site_table(target: Target) -> int:
     return 1 if target.has_differences else target.domain.num_sites * target.domain.max_levels + 1
 
 
-def evaluations_per_order_table(target: Target, kind: str) -> int:
-    """Evaluations of one table of all moves of an order of one kind."""
+def evaluations_per_move_table(target: Target, kind: str) -> int:
+    """Evaluations of one table of all moves of a permutation of one kind."""
     if target.has_move_differences:
         return 1
     return 1 + int(is_move(kind, target.domain.num_sites).sum())

@@ -1,7 +1,7 @@
 """Which chains look for modes: plain, tilted and tied ones, each annealed from hot to cold.
 
 A plain chain ends on high states, a tilted one on states whose changes matter little, the copies of an
-ensemble where several of them find room. Together they see modes that none of them would see alone.
+ensemble where several of them find room. JointProposal they see modes that none of them would see alone.
 """
 
 from typing import NamedTuple

@@ -12,9 +12,9 @@ from jax import Array
 from steppe.diagnostics.flatness.basins import resolved
 from steppe.diagnostics.neighbours import after, gains
 from steppe.diagnostics.states import map_states
-from steppe.kernel import noise
 from steppe.modes.climbing import Found, change_cost, gap_cost
 from steppe.modes.merge import same_form
+from steppe.random import draws
 from steppe.target import Target
 
 MOST_STEPS = 16
@@ -61,7 +61,7 @@ def _wander(target: Target, position: Array, key: Array, num_steps: Array) -> tu
         roughness = jnp.sum(sizes) / jnp.maximum(jnp.sum(is_change), 1)
         flattest = jnp.where(roughness < least, state, flattest)
         is_level = is_change & (sizes <= 2 * resolved(target, state, table))
-        chosen = noise.categorical(jax.random.fold_in(key, index), jnp.where(is_level, 0.0, -jnp.inf))
+        chosen = draws.categorical(jax.random.fold_in(key, index), jnp.where(is_level, 0.0, -jnp.inf))
         moved = after(target, state, chosen)
         return jnp.where(jnp.any(is_level), moved, state), flattest, jnp.minimum(least, roughness)
 

@@ -13,7 +13,6 @@ from steppe.diagnostics.flatness import one_site_gaps
 from steppe.diagnostics.states import means
 from steppe.intervals import LEVEL, mean_estimate, student_factor
 from steppe.kernel.compose import Recipe
-from steppe.kernel.tilt import RoughnessTilt
 from steppe.report import style
 from steppe.report.cells import estimate, number
 from steppe.results import Array, Cell, Column, Estimate, Figure, Provenance, Results, Table
@@ -164,7 +163,7 @@ def _spending_table(measured: Mapping[str, "Measurement"], target: Target) -> Ta
     rows = [
         {
             "sampler": label,
-            "step_size": _number(m.recipe.build(target, audit=False).numbers.get("step_size")),
+            "step_size": _number(m.recipe.build(target, audit=False).parameters.get("step_size")),
             "cost": m.spending.evaluations_per_step,
             "steps": m.spending.num_draws * m.spending.thinning,
             "acceptance": _over_seeds(m.acceptance_rate),
@@ -240,7 +239,7 @@ def _notes(measured: Mapping[str, "Measurement"], tuning: Mapping[str, "Tuned"],
         "Effective draws per second are those of all seeds running side by side, compilation left out.",
     ]
     for label, m in measured.items():
-        if not m.recipe.is_exact:
+        if not m.recipe.is_adjusted:
             origin = ", and its step size is its adjusted twin's" if label in tuning else ""
             notes.append(f"{label} is unadjusted: its law is biased{origin}.")
     notes += [f"{label}: {m.recipe.log_law(target).statement}" for label, m in measured.items()]
@@ -252,9 +251,9 @@ def _notes(measured: Mapping[str, "Measurement"], tuning: Mapping[str, "Tuned"],
 
 def law_word(recipe: Recipe) -> str:
     """What a recipe samples, in a word."""
-    if not recipe.is_exact:
+    if not recipe.is_adjusted:
         return "biased"
-    if isinstance(recipe.tilt, RoughnessTilt):
+    if not recipe.penalty.is_null:
         return "tilted"
     return "π" if recipe.coupling.replicas is None else "ensemble"
 

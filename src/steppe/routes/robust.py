@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from steppe.errors import DomainError
-from steppe.kernel.proposal.order_moves import differences, is_move
+from steppe.kernel.proposals.permutation_moves import differences, is_move
 from steppe.permutation import Permutation
 from steppe.routes.measures import Edges, canonical_tours, distinct_tours
 from steppe.targets.tsp import Tsp

@@ -6,35 +6,29 @@ nothing about probabilities.
 
 import dataclasses
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
-from steppe.compiling import quick_jit
+from steppe.compiling import jit_by_work
 from steppe.errors import RunError
-from steppe.kernel.compose import Recipe
-from steppe.kernel.numbers import with_numbers
-from steppe.kernel.sampler import Sampler
+from steppe.kernel.compose import Recipe, Sampler
 from steppe.kernel.start import check_start
-from steppe.kernel.state import State
+from steppe.kernel.types import SamplerState, StepInfo
 from steppe.pytree import as_pytree
-from steppe.run.adapt import RANGE, TARGET_ACCEPTANCE
+from steppe.run.adaptation.follow import FollowAcceptance
 from steppe.run.engine import start_keys
 from steppe.run.progress import count_bar
 from steppe.run.schedule import Schedule, check_schedule
+from steppe.run.simulate import Count, Simulation, simulate
 from steppe.target import Target
 from steppe.validation import count, random_key
 
-# Change of log(step size) per step and unit of (observed − wanted) acceptance. The wanted step size moves
-# with the schedule, so the gain does not fall; at 0.05 it follows within some fifty steps.
-GAIN = 0.05
 MAX_KEPT = 200
-# Steps × chains × sites below which compiling takes longer than running: such runs are compiled in a third of
-# the time, to a program that is up to 30 % slower.
-SHORT_WORK = 1e8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,13 +54,14 @@ class Annealed:
     history: dict[str, np.ndarray]
 
 
-class _Walk(NamedTuple):
-    """One chain between rows."""
+class _Best(NamedTuple):
+    """What a chain has met so far, and what its last step did."""
 
-    state: State
-    log_step: Array
-    best_position: Array
-    best_log_density: Array
+    position: Array
+    log_density: Array
+    current: Array
+    acceptance_rate: Array
+    num_flips: Array
 
 
 def anneal(
@@ -77,7 +72,7 @@ def anneal(
     key: Array,
     num_steps: int,
     num_chains: int = 4,
-    initial: Any = None,
+    initial: ArrayLike | None = None,
     adapt: bool = True,
     progress: bool | None = None,
 ) -> Annealed:
@@ -122,101 +117,118 @@ def anneal(
     )
     key = random_key("anneal", key)
     sampler = recipe.build(target, audit=False)
-    adapts = adapt and recipe.is_exact and "step_size" in sampler.numbers and "step_size" not in moved
+    is_followed = (
+        adapt and recipe.is_adjusted and "step_size" in sampler.parameters and "step_size" not in moved
+    )
+    follow = FollowAcceptance(target.domain.squared_unit) if is_followed else None
     num_rows = min(num_steps, MAX_KEPT)
     stride = -(-num_steps // num_rows)
-    walks = _start(sampler, key, num_chains, initial)
+    chains = _start(sampler, key, num_chains, initial, follow=follow)
     rows = []
-    is_short = num_steps * num_chains * target.domain.num_sites < SHORT_WORK
-    compiled = _advance_soon if is_short else _advance_fast
-    advance = partial(compiled, sampler, as_pytree(schedule), key, adapts=adapts)
+    advance = _advance(num_steps * num_chains * target.domain.num_sites)
+    scheduled = as_pytree(schedule)
     with count_bar("annealing", num_rows, progress) as report:
         for row in range(num_rows):
-            walks, figures = advance(walks, row * stride, stride, num_rows * stride)
-            rows.append(figures)
+            first, last = row * stride, num_rows * stride
+            chains, statistics = advance(sampler, scheduled, key, chains, first, stride, last, follow=follow)
+            rows.append(statistics)
             report(row + 1)
     history = {name: np.stack([np.asarray(row[name]) for row in rows], axis=1) for name in rows[0]}
-    end = walks.state
-    return Annealed(
-        walks.best_position, walks.best_log_density, end.position, end.center, end.log_density, history
-    )
+    end, best = chains.state, chains.reduced
+    return Annealed(best.position, best.log_density, end.position, end.center, end.log_density, history)
 
 
-def _start(sampler: Sampler, key: Array, num_chains: int, initial: Any) -> _Walk:
+def _start(
+    sampler: Sampler,
+    key: Array,
+    num_chains: int,
+    initial: ArrayLike | None,
+    *,
+    follow: FollowAcceptance | None,
+) -> Simulation:
     keys = start_keys(key, jnp.arange(num_chains))
     if initial is None:
         initial = jax.vmap(sampler.target.domain.draw)(keys)
     else:
         check_start(sampler.target, initial, batched=True, num_chains=num_chains)
-    return _evaluated(sampler, jnp.asarray(initial, jnp.result_type(float)), keys)
+    return _evaluate(sampler, jnp.asarray(initial, jnp.result_type(float)), keys, follow=follow)
 
 
-@jax.jit
-def _evaluated(sampler: Sampler, positions: Array, keys: Array) -> _Walk:
-    def one(position: Array, key: Array) -> _Walk:
+@partial(jax.jit, static_argnames="follow")
+def _evaluate(
+    sampler: Sampler, positions: Array, keys: Array, *, follow: FollowAcceptance | None
+) -> Simulation:
+    def one(position: Array, key: Array) -> Simulation:
         state = sampler.init(position, key)
-        step_size = jnp.asarray(sampler.numbers.get("step_size", 1.0), state.log_density.dtype)
-        return _Walk(state, jnp.log(step_size), *_best(state))
+        zero = jnp.zeros((), state.log_density.dtype)
+        best = _Best(*_best_replica(state), zero, zero, jnp.zeros((), int))
+        return Simulation(state, None if follow is None else follow.init(sampler), best)
 
     return jax.vmap(one)(positions, keys)
 
 
+@partial(jit_by_work, static_argnames="follow", donate_argnames="chains")
 def _advance(
     sampler: Sampler,
     schedule: Schedule,
     key: Array,
-    walks: _Walk,
-    first: Array,
-    stride: Array,
-    num_steps: Array,
+    chains: Simulation,
+    first: Count,
+    stride: Count,
+    num_steps: Count,
     *,
-    adapts: bool,
-) -> tuple[_Walk, dict[str, Array]]:
-    """Advance every chain by `stride` steps, of which the figures of the last are returned."""
-    chains = jnp.arange(walks.log_step.shape[0])
-    keys = jax.vmap(partial(jax.random.fold_in, key))(chains)
-
-    def step(offset: Array, carry: Any) -> Any:
-        walks, _ = carry
-        index = first + offset
-        progress = index / jnp.maximum(num_steps - 1, 1)
-        one = partial(_step, sampler, schedule(progress), progress, adapts)
-        return jax.vmap(one)(jax.vmap(jax.random.fold_in, (0, None))(keys, index), walks)
-
-    shapes = jax.eval_shape(lambda walks: step(jnp.zeros((), jnp.int32), (walks, None))[1], walks)
-    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
-    return jax.lax.fori_loop(0, stride, step, (walks, nothing))
-
-
-_advance_fast, _advance_soon = (
-    compiled(_advance, static_argnames="adapts", donate_argnames="walks") for compiled in (jax.jit, quick_jit)
-)
+    follow: FollowAcceptance | None,
+) -> tuple[Simulation, dict[str, Array]]:
+    """Advance every chain by `stride` steps, remembering the best state."""
+    chains = simulate(
+        sampler,
+        key,
+        chains.state,
+        stride,
+        first_step=first,
+        schedule=lambda step: schedule(_progress(step, num_steps)),
+        adapt=follow,
+        adapted=chains.adapted,
+        num_warmup=num_steps,
+        reduce=_keep_best,
+        reduced=chains.reduced,
+    )
+    return chains, _describe(schedule, chains, _progress(first + stride - 1, num_steps))
 
 
-def _step(
-    sampler: Sampler, numbers: Any, progress: Array, adapts: bool, key: Array, walk: _Walk
-) -> tuple[_Walk, dict[str, Array]]:
-    own = {"step_size": jnp.exp(walk.log_step)} if adapts else {}
-    state, info = with_numbers(sampler, {**numbers, **own}).step(key, walk.state)
-    log_step = walk.log_step + GAIN * (info.acceptance_rate - TARGET_ACCEPTANCE)
-    log_step = jnp.clip(log_step, *(np.log(bound * sampler.target.domain.squared_unit) for bound in RANGE))
-    position, value = _best(state)
-    is_better = value > walk.best_log_density
-    best = jnp.where(is_better, position, walk.best_position)
-    best_value = jnp.maximum(value, walk.best_log_density)
-    figures = {
-        "progress": progress,
-        "log_density": value,
-        "best_log_density": best_value,
-        "acceptance_rate": info.acceptance_rate,
-        "num_flips": info.num_flips,
-        **{name: jnp.asarray(number, value.dtype) for name, number in {**numbers, **own}.items()},
+def _describe(schedule: Schedule, chains: Simulation, progress: Array) -> dict[str, Array]:
+    """Statistics of every chain after a step, and the hyper-parameters it moved with."""
+    best, moving = chains.reduced, dict(schedule(progress))
+    if chains.adapted is not None:
+        moving["step_size"] = jnp.exp(chains.adapted)
+    every_chain = partial(jnp.broadcast_to, shape=best.current.shape)
+    return {
+        "progress": every_chain(progress),
+        "log_density": best.current,
+        "best_log_density": best.log_density,
+        "acceptance_rate": best.acceptance_rate,
+        "num_flips": best.num_flips,
+        **{name: every_chain(jnp.asarray(value, best.current.dtype)) for name, value in moving.items()},
     }
-    return _Walk(state, log_step, best, best_value), figures
 
 
-def _best(state: State) -> tuple[Array, Array]:
-    """Position and value of a state, of the best copy if it is an ensemble."""
+def _progress(step: Count, num_steps: Count) -> Array:
+    return step / jnp.maximum(num_steps - 1, 1)
+
+
+def _keep_best(best: _Best, state: SamplerState, info: StepInfo, step: Array) -> _Best:
+    position, value = _best_replica(state)
+    return _Best(
+        position=jnp.where(value > best.log_density, position, best.position),
+        log_density=jnp.maximum(value, best.log_density),
+        current=value,
+        acceptance_rate=info.acceptance_rate,
+        num_flips=info.num_flips,
+    )
+
+
+def _best_replica(state: SamplerState) -> tuple[Array, Array]:
+    """Position and value of a state, of the best replica if there are several."""
     if not state.log_density.ndim:
         return state.position, state.log_density
     return state.position[jnp.argmax(state.log_density)], jnp.max(state.log_density)

@@ -37,8 +37,7 @@ def record_run(
     from steppe.run.storage.record import RunRecord
 
     sampler = engine.sampler
-    uses_gradient = any(block.needs_gradient for block in sampler.blocks)
-    identity = identify_target(sampler.target, uses_gradient=uses_gradient)
+    identity = identify_target(sampler.target, uses_gradient=recipe.uses_gradient)
     return RunRecord.model_validate({**_fields(engine, plan, recipe, metadata), "target": identity})
 
 
@@ -102,18 +101,18 @@ def _fields(
     from steppe.run.storage.components import describe_component
     from steppe.run.storage.software import describe_software
 
-    sampler, adapt = engine.sampler, engine.schedule.adapt
+    sampler, adapt = engine.sampler, engine.layout.adapt
     counts = ("num_chains", "num_warmup", "num_draws", "thinning", "keep", "chain_block")
     return {
         "recipe": recipe.name,
-        "parameters": {name: float(value) for name, value in sampler.numbers.items()},
-        "sampler": describe_component(sampler),
+        "parameters": {name: float(value) for name, value in sampler.parameters.items()},
+        "sampler": describe_component(sampler.recipe),
         "evaluations_per_step": sampler.evaluations_per_step,
         "domain": sampler.target.domain.to_json(),
         "key": np.asarray(jax.random.key_data(engine.root)).tolist(),
         "key_type": str(jax.random.key_impl(engine.root)),
         "dtype": str(jnp.result_type(float)),
-        "adapt": None if adapt is None else dataclasses.asdict(adapt),
+        "adapt": None if adapt is None else dataclasses.asdict(adapt.wanted),
         "shard": dataclasses.asdict(plan.shard),
         **{name: getattr(plan, name) for name in counts},
         "software": describe_software(),

@@ -12,7 +12,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from steppe.errors import PeerError, RunError
-from steppe.run.loop import BLOCK_AXIS
+from steppe.run.chain_blocks import BLOCK_AXIS
 
 Device = Any  # `jax.Device` is a class at run time, but not for type checkers
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steppe.errors import PeerError
+from steppe.run.chain_blocks import Rows
 from steppe.run.engine import Engine
-from steppe.run.loop import Rows
 from steppe.run.progress import Reporter
 from steppe.run.storage.waiting import Waiting
 from steppe.trace import join

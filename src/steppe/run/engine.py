@@ -18,10 +18,10 @@ from jax.typing import ArrayLike
 from steppe.compiling import quick_jit
 from steppe.domain import Domain
 from steppe.errors import RunMismatchError
-from steppe.kernel.sampler import Sampler
-from steppe.run.adapt import Adapt
+from steppe.kernel.compose import Sampler
+from steppe.run.adaptation import WarmupAdaptation
+from steppe.run.chain_blocks import Chains, Layout, Rows, advance, start
 from steppe.run.devices import Devices
-from steppe.run.loop import Chain, Rows, Schedule, advance, start
 from steppe.run.observers import Observers
 from steppe.run.plan import BUFFER_BYTES, MAX_CAPACITY, MAX_STEPS, Plan
 from steppe.run.storage.leaves import name_leaves
@@ -53,26 +53,26 @@ class Engine:
         key: Array,
         plan: Plan,
         *,
-        adapt: Adapt | None = None,
+        adapt: WarmupAdaptation | None = None,
         devices: Devices | None = None,
     ) -> None:
         self.sampler = sampler
         self.root = key
         self.plan = plan
         self.devices = Devices() if devices is None else devices
-        self.schedule = Schedule(
+        self.layout = Layout(
             thinning=plan.thinning,
             keeps_positions=plan.keep == "draws",
             keeps_center=plan.keep == "draws" and sampler.replicas is not None,
             adapt=adapt,
-            num_chains=plan.num_chains if adapt is not None and adapt.pooled else 0,
+            num_chains=plan.num_chains if adapt is not None and adapt.wanted.pooled else 0,
             pools=False,
             mesh=self.devices.mesh,
-            key_type=jax.random.key_impl(key),
+            key_type=str(jax.random.key_impl(key)),
         )
         self.next_row = 0
         self.seconds = 0.0
-        self.blocks: Chain | None = None
+        self.blocks: Chains | None = None
         self._capacity = 0
         self._program_inputs: Any = None
 
@@ -90,7 +90,7 @@ class Engine:
             placed.reshape((*lanes.shape, *placed.shape[1:])),
             lanes,
             init_keys.reshape(lanes.shape),
-            schedule=self.schedule._replace(mesh=None, num_chains=0),
+            layout=self.layout._replace(mesh=None, num_chains=0),
             observers=observers,
         )
         self.blocks = self.devices.place_blocks(blocks)
@@ -145,8 +145,8 @@ class Engine:
     @property
     def _pools(self) -> bool:
         """Whether the next row is one in which chains adapt together."""
-        adapt = self.schedule.adapt
-        return adapt is not None and adapt.pooled and self.next_row < self.plan.num_warmup_rows
+        adapt = self.layout.adapt
+        return adapt is not None and adapt.wanted.pooled and self.next_row < self.plan.num_warmup_rows
 
     def _lanes(self) -> np.ndarray:
         """Chain of every lane of every block here, (block, lane); idle ones are beyond the last chain."""
@@ -168,7 +168,7 @@ class Engine:
             np.uint32(self.next_row),
             np.int32(length),
             np.uint32(self.plan.num_warmup_rows),
-            schedule=self.schedule._replace(pools=self._pools),
+            layout=self.layout._replace(pools=self._pools),
             capacity=self.capacity,
         )
         kept = jax.tree.map(lambda array: self._by_row(array, length), rows)
@@ -188,9 +188,9 @@ class Engine:
         domain, plan = self.sampler.target.domain, self.plan
         copies = self.sampler.replicas or 1
         per_chain = 32 * copies
-        if self.schedule.keeps_positions:
+        if self.layout.keeps_positions:
             per_chain += copies * domain.num_sites * domain.level_dtype.itemsize
-        if self.schedule.keeps_center:
+        if self.layout.keeps_center:
             per_chain += 8 * int(np.prod(domain.shape))
         return per_chain * plan.blocks_per_shard * plan.chain_block
 

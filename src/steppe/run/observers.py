@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from steppe.domain import Domain
-from steppe.kernel.state import State
+from steppe.kernel.types import SamplerState
 
 MAX_COUNTED_STATES = 4096
 
@@ -48,7 +48,7 @@ class Observers(NamedTuple):
             visits=jnp.zeros(domain.num_states, jnp.int32) if is_small else None,
         )
 
-    def update(self, domain: Domain, state: State, counts: Array) -> "Observers":
+    def update(self, domain: Domain, state: SamplerState, counts: Array) -> "Observers":
         """Look at a state, if it counts."""
         best, position, value = state.position, state.position, state.log_density
         if value.ndim:  # an ensemble: its first copy stands for the law, its best copy for the record

@@ -12,7 +12,7 @@ from jax import Array
 from steppe.errors import RunError, RunMismatchError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.start import check_start
-from steppe.run.adapt import Adapt, what_to_adapt
+from steppe.run.adaptation import Adapt, resolve_adaptation
 from steppe.run.describe import check_same_run, record_run
 from steppe.run.devices import Device, make_devices
 from steppe.run.driver import collect, stream
@@ -112,10 +112,10 @@ def sample(
     plan = make_plan(
         num_chains, num_warmup, num_draws, thinning, keep, chain_block, _own_part(shard, used.num_processes)
     )
-    wanted = what_to_adapt(adapt, recipe, sampler)
-    if wanted is not None and wanted.pooled and plan.shard.count > used.num_processes:
+    adaptation = resolve_adaptation(adapt, sampler)
+    if adaptation is not None and adaptation.wanted.pooled and plan.shard.count > used.num_processes:
         raise RunError("`Adapt(pooled=True)` needs chains that can talk to each other; `shard` parts them.")
-    engine = Engine(sampler, random_key("sample", key), plan, adapt=wanted, devices=used)
+    engine = Engine(sampler, random_key("sample", key), plan, adapt=adaptation, devices=used)
     if initial is not None:
         check_start(target, initial, batched=True)
         if len(initial) != plan.num_chains:

@@ -4,23 +4,21 @@ A moving number leaves no law invariant. Schedules are for optimisation and for 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from steppe.errors import RecipeError
 from steppe.kernel.compose import Recipe
-from steppe.pytree import piece
 from steppe.validation import number, positive
 
 # Progress in [0, 1] → the numbers that differ from those of the recipe.
 Schedule = Callable[[Array], Mapping[str, Array]]
 
 
-@piece
-class Geometric:
+class Geometric(eqx.Module):
     """`start` at the beginning, `end` at the end, and a constant factor per step between."""
 
     start: Array | float
@@ -31,8 +29,7 @@ class Geometric:
         return self.start * (self.end / self.start) ** progress
 
 
-@piece
-class Linear:
+class Linear(eqx.Module):
     """A straight line from `start` to `end`."""
 
     start: Array | float
@@ -43,11 +40,10 @@ class Linear:
         return self.start + (self.end - self.start) * progress
 
 
-@piece
-class Curves:
+class Curves(eqx.Module):
     """Several numbers at once, each with its own curve."""
 
-    curves: dict[str, Any]
+    curves: dict[str, Callable[[Array], Array]]
 
     def __call__(self, progress: Array) -> dict[str, Array]:
         """Values at a progress in [0, 1], by name."""
@@ -97,7 +93,7 @@ def schedule(**curves: Callable[[Array], Array]) -> Curves:
     return Curves(dict(curves))
 
 
-def check_schedule(recipe: Recipe, scheduled: Any) -> tuple[str, ...]:
+def check_schedule(recipe: Recipe, scheduled: object) -> tuple[str, ...]:
     """Try a schedule along the way and return the names of the numbers it moves."""
     if not callable(scheduled):
         raise RecipeError(

@@ -3,11 +3,11 @@
 from typing import Literal
 
 from steppe.errors import RecipeError
-from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import ProposeAndDecide
+from steppe.kernel.acceptance import Metropolis
+from steppe.kernel.blocks.gibbs import GibbsBlock
+from steppe.kernel.blocks.metropolis import ProposalBlock
 from steppe.kernel.compose import Recipe, recipe
-from steppe.kernel.conditional import BlockConditional
-from steppe.kernel.proposal.gibbs_with_gradients import GibbsWithGradients
+from steppe.kernel.proposals.gibbs_with_gradients import GibbsWithGradients
 from steppe.samplers.registry import register
 from steppe.validation import choice, count
 
@@ -40,7 +40,7 @@ def gwg(num_flips: int = 1) -> Recipe:
     two-level sites only states of one parity are ever visited: use an odd one. Cost: one evaluation.
     """
     picks = GibbsWithGradients(count("gwg(num_flips=...)", num_flips))
-    return recipe("gwg", ProposeAndDecide(picks, Metropolis()))
+    return recipe("gwg", ProposalBlock(picks, Metropolis()))
 
 
 @register(
@@ -70,7 +70,7 @@ def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
     """
     updates = count("gibbs(num_updates=...)", num_updates)
     scan = choice("gibbs(scan=...)", scan, Scan)
-    return recipe("gibbs", BlockConditional(block_size=1, num_updates=updates, scan=scan))
+    return recipe("gibbs", GibbsBlock(block_size=1, num_updates=updates, scan=scan))
 
 
 @register(
@@ -99,7 +99,7 @@ def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
     """
     size = count("block_gibbs(block_size=...)", block_size)
     scan = choice("block_gibbs(scan=...)", scan, Scan)
-    return recipe("block_gibbs", BlockConditional(block_size=size, scan=scan))
+    return recipe("block_gibbs", GibbsBlock(block_size=size, scan=scan))
 
 
 @register(
@@ -137,4 +137,4 @@ def hamming_ball(block_size: int = 10, radius: int = 1, *, scan: Scan = "random"
             f"block, so it is at most {size}. `block_gibbs({size})` resamples the whole block."
         )
     scan = choice("hamming_ball(scan=...)", scan, Scan)
-    return recipe("hamming_ball", BlockConditional(block_size=size, radius=radius, scan=scan))
+    return recipe("hamming_ball", GibbsBlock(block_size=size, radius=radius, scan=scan))

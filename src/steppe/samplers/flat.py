@@ -1,16 +1,16 @@
 """Samplers whose stationary law favours flat modes, by a known amount."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from steppe.errors import RecipeError
-from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.acceptance import Metropolis
+from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
+from steppe.kernel.blocks.replicas import ReplicasBlock, WeightedCenterBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.coupling import StarCoupling
-from steppe.kernel.proposal.center import CenterRefresh
-from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
-from steppe.kernel.replicas import LatticeCenter, Replicas, WeightedCenter
-from steppe.kernel.tilt import RoughnessTilt
+from steppe.kernel.penalty import RoughnessPenalty
+from steppe.kernel.proposals.center import CenterRefresh
+from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
 from steppe.pytree import is_concrete
 from steppe.samplers.flip_fraction import CenterKind
 from steppe.samplers.langevin import ADJUSTED_STEP, COUPLING_VARIANCE
@@ -72,11 +72,19 @@ def robust_ensemble(
     η = positive(f"{name}(coupling_variance=...)", coupling_variance, COUPLING_VARIANCE)
     move = DiscreteLangevin(positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP))
     γ = not_negative(f"{name}(center_weight=...)", center_weight)
+    is_lattice = choice(f"{name}(center=...)", center, CenterKind) == "lattice"
+    is_weighted = not is_concrete(γ) or γ > 0
+    if is_weighted and not is_lattice:
+        raise RecipeError(
+            f"`robust_ensemble(center_weight={center_weight})` evaluates the log-density at the center, so "
+            "it needs a center on the domain: use `center='lattice'`."
+        )
+    weighted = WeightedCenterBlock(DiscreteLangevin(move.step_size, exact_coupling=True))
     return recipe(
         name,
-        _center_block(choice(f"{name}(center=...)", center, CenterKind), γ, move),
-        Replicas(ProposeAndDecide(move, Metropolis())),
-        coupling=StarCoupling(η, copies),
+        weighted if is_weighted else ConditionalDraw(CenterRefresh()),
+        ReplicasBlock(ProposalBlock(move, Metropolis())),
+        coupling=StarCoupling(η, copies, is_lattice, γ if is_weighted else None),
     )
 
 
@@ -122,30 +130,18 @@ def roughness_tilted(
     table of differences.
     """
     name = "roughness_tilted"
-    tilt = RoughnessTilt(
+    penalty = RoughnessPenalty(
         not_negative(f"{name}(strength=...)", strength),
         choice(f"{name}(differences=...)", differences, Differences),
     )
     move = DiscreteLangevin(positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP))
-    decide = ProposeAndDecide(move, Metropolis())
+    decide = ProposalBlock(move, Metropolis())
     if choice(f"{name}(base=...)", base, TiltBase) == "dmala":
         if coupling_variance is not None:
             raise RecipeError(
                 f"`{name}(coupling_variance={coupling_variance!r})` has no center to tie: `base='dmala'` has "
                 "none. Leave it out, or use `base='glu'`."
             )
-        return recipe(name, decide, tilt=tilt)
+        return recipe(name, decide, penalty=penalty)
     η = positive(f"{name}(coupling_variance=...)", coupling_variance, COUPLING_VARIANCE)
-    return recipe(name, Draw(CenterRefresh()), decide, coupling=StarCoupling(η), tilt=tilt)
-
-
-def _center_block(kind: str, center_weight: Any, move: DiscreteLangevin) -> Any:
-    is_weighted = not is_concrete(center_weight) or center_weight > 0
-    if kind == "gaussian" and is_weighted:
-        raise RecipeError(
-            f"`robust_ensemble(center_weight={center_weight})` evaluates the log-density at the center, so "
-            "it needs a center on the domain: use `center='lattice'`."
-        )
-    if is_weighted:
-        return WeightedCenter(DiscreteLangevin(move.step_size, exact_coupling=True), center_weight)
-    return Draw(LatticeCenter()) if kind == "lattice" else Draw(CenterRefresh())
+    return recipe(name, ConditionalDraw(CenterRefresh()), decide, coupling=StarCoupling(η), penalty=penalty)

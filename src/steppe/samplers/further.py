@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from steppe.errors import CompositionError, RecipeError
-from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import ProposeAndDecide
+from steppe.kernel.acceptance import Metropolis
+from steppe.kernel.blocks.cycle import CycleBlock
+from steppe.kernel.blocks.gibbs import GibbsBlock
+from steppe.kernel.blocks.metropolis import ProposalBlock
+from steppe.kernel.blocks.tempering import TemperedBlock
 from steppe.kernel.compose import Recipe, recipe
-from steppe.kernel.conditional import BlockConditional
-from steppe.kernel.cycle import Cycle
-from steppe.kernel.proposal.discrete_flow import DiscreteFlow
-from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
-from steppe.kernel.proposal.path_auxiliary import PathAuxiliary
-from steppe.kernel.tempering import Tempered
+from steppe.kernel.proposals.discrete_flow import DiscreteFlow
+from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
+from steppe.kernel.proposals.path_auxiliary import PathAuxiliary
 from steppe.pytree import Relative
 from steppe.samplers.langevin import ADJUSTED_STEP, dmala
 from steppe.samplers.registry import register
@@ -49,7 +49,7 @@ def dlmc(step_size: float | None = None) -> Recipe:
     evaluation.
     """
     α = positive("dlmc(step_size=...)", step_size, FLOW_STEP)
-    return recipe("dlmc", ProposeAndDecide(DiscreteFlow(α), Metropolis()))
+    return recipe("dlmc", ProposalBlock(DiscreteFlow(α), Metropolis()))
 
 
 @register(
@@ -74,9 +74,7 @@ def pas(max_flips: int = 3) -> Recipe:
     -----
     Law: `π` exactly. Unlike `gwg` with several flips it keeps no parity. Cost: one evaluation for any length.
     """
-    return recipe(
-        "pas", ProposeAndDecide(PathAuxiliary(count("pas(max_flips=...)", max_flips)), Metropolis())
-    )
+    return recipe("pas", ProposalBlock(PathAuxiliary(count("pas(max_flips=...)", max_flips)), Metropolis()))
 
 
 @register(
@@ -111,8 +109,8 @@ def dmala_cyclical(step_size: float | None = None, cycle_length: int = 4, *, sma
     name = "dmala_cyclical"
     α = positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP)
     last = within(f"{name}(smallest=...)", smallest, "(0, 1]")
-    decide = ProposeAndDecide(DiscreteLangevin(α), Metropolis())
-    return recipe(name, Cycle(decide, count(f"{name}(cycle_length=...)", cycle_length), float(last)))
+    decide = ProposalBlock(DiscreteLangevin(α), Metropolis())
+    return recipe(name, CycleBlock(decide, count(f"{name}(cycle_length=...)", cycle_length), float(last)))
 
 
 @register(
@@ -151,12 +149,12 @@ def parallel_tempering(
             f"`{name}(base=...)` needs an adjusted recipe without center, such as `dmala()`, `gwg()` or "
             f"`gibbs()`; got {within!r}."
         )
-    return recipe(name, Tempered(within.blocks[0], betas), tilt=within.tilt)
+    return recipe(name, TemperedBlock(within.blocks[0], betas), penalty=within.penalty)
 
 
 def _can_be_tempered(base: Recipe) -> bool:
     is_plain = not base.coupling.has_center and len(base.blocks) == 1
-    return is_plain and base.is_exact and isinstance(base.blocks[0], ProposeAndDecide | BlockConditional)
+    return is_plain and base.is_adjusted and isinstance(base.blocks[0], ProposalBlock | GibbsBlock)
 
 
 def _ladder(name: str, given: Sequence[float]) -> tuple[float, ...]:

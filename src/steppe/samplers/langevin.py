@@ -5,13 +5,13 @@ Each is one expression, so that each reads as a difference from the one above it
 
 from typing import Any, Literal
 
-from steppe.kernel.accept import Accept, Metropolis, Unadjusted
-from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.acceptance import Acceptance, Metropolis, Unadjusted
+from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.coupling import StarCoupling
-from steppe.kernel.proposal.center import CenterLangevin, CenterRefresh
-from steppe.kernel.proposal.discrete_langevin import DiscreteLangevin
-from steppe.kernel.proposal.together import Together
+from steppe.kernel.proposals.center import CenterLangevin, CenterRefresh
+from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
+from steppe.kernel.proposals.joint import JointProposal
 from steppe.pytree import Relative
 from steppe.samplers.registry import register
 from steppe.validation import choice, positive, within
@@ -51,7 +51,7 @@ def dula(step_size: float | None = None) -> Recipe:
     each site it does not vanish even as `α → 0`. Cost: one evaluation.
     """
     α = positive("dula(step_size=...)", step_size, UNADJUSTED_STEP)
-    return recipe("dula", ProposeAndDecide(DiscreteLangevin(α), Unadjusted()))
+    return recipe("dula", ProposalBlock(DiscreteLangevin(α), Unadjusted()))
 
 
 @register(
@@ -76,7 +76,7 @@ def dmala(step_size: float | None = None) -> Recipe:
     Law: `π` exactly. Cost: one evaluation, accepted or not.
     """
     α = positive("dmala(step_size=...)", step_size, ADJUSTED_STEP)
-    return recipe("dmala", ProposeAndDecide(DiscreteLangevin(α), Metropolis()))
+    return recipe("dmala", ProposalBlock(DiscreteLangevin(α), Metropolis()))
 
 
 @register(
@@ -289,14 +289,14 @@ def _joint(
     coupling_variance: float | None,
     form: str,
     center_start: str,
-    accept: Accept,
+    accept: Acceptance,
 ) -> Recipe:
     coupling = _star(name, coupling_variance)
     follow = _scaled(coupling.coupling_variance, CENTER_STEP_PER_VARIANCE)
     center = CenterLangevin(positive(f"{name}(center_step_size=...)", center_step_size, follow))
     return recipe(
         name,
-        ProposeAndDecide(Together(_langevin(name, step_size, form, accept), center), accept),
+        ProposalBlock(JointProposal(_langevin(name, step_size, form, accept), center), accept),
         coupling=coupling,
         center_start=choice(f"{name}(center_start=...)", center_start, CenterStart),
     )
@@ -309,12 +309,12 @@ def _alternate(
     persistence: float | None,
     form: str,
     center_start: str,
-    accept: Accept,
+    accept: Acceptance,
 ) -> Recipe:
     return recipe(
         name,
-        Draw(CenterRefresh(persistence)),
-        ProposeAndDecide(_langevin(name, step_size, form, accept), accept),
+        ConditionalDraw(CenterRefresh(persistence)),
+        ProposalBlock(_langevin(name, step_size, form, accept), accept),
         coupling=_star(name, coupling_variance),
         center_start=choice(f"{name}(center_start=...)", center_start, CenterStart),
     )
@@ -324,7 +324,7 @@ def _star(name: str, coupling_variance: float | None) -> StarCoupling:
     return StarCoupling(positive(f"{name}(coupling_variance=...)", coupling_variance, COUPLING_VARIANCE))
 
 
-def _langevin(name: str, step_size: float | None, form: str, accept: Accept) -> DiscreteLangevin:
+def _langevin(name: str, step_size: float | None, form: str, accept: Acceptance) -> DiscreteLangevin:
     default = UNADJUSTED_STEP if isinstance(accept, Unadjusted) else ADJUSTED_STEP
     exact = choice(f"{name}(coupling_form=...)", form, CouplingForm) == "exact"
     return DiscreteLangevin(positive(f"{name}(step_size=...)", step_size, default), exact)

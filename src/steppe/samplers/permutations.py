@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from steppe.errors import RecipeError
-from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import Draw, ProposeAndDecide
+from steppe.kernel.acceptance import Metropolis
+from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.compose import Recipe, recipe
-from steppe.kernel.order_coupling import OrderCoupling
-from steppe.kernel.proposal.center import CenterRefresh
-from steppe.kernel.proposal.order_moves import KINDS, TABLED
-from steppe.kernel.proposal.order_proposals import InformedMoves, UniformMoves
+from steppe.kernel.permutation_coupling import PermutationCoupling
+from steppe.kernel.proposals.center import CenterRefresh
+from steppe.kernel.proposals.permutation_moves import KINDS, TABLED
+from steppe.kernel.proposals.permutation_proposals import InformedMoves, UniformMoves
 from steppe.samplers.registry import register
 from steppe.validation import positive
 
@@ -48,14 +48,16 @@ def informed_permutation(
     it also changes its parity, so add another kind where nearly all proposals are accepted.
     """
     kinds = _kinds("informed_permutation", moves, TABLED)
-    decide = ProposeAndDecide(InformedMoves(kinds), Metropolis())
+    decide = ProposalBlock(InformedMoves(kinds), Metropolis())
     if coupling_variance is None:
         return recipe("informed_permutation", decide)
     return recipe(
         "informed_permutation",
-        Draw(CenterRefresh()),
+        ConditionalDraw(CenterRefresh()),
         decide,
-        coupling=OrderCoupling(positive("informed_permutation(coupling_variance=...)", coupling_variance)),
+        coupling=PermutationCoupling(
+            positive("informed_permutation(coupling_variance=...)", coupling_variance)
+        ),
         center_start="conditional",
     )
 
@@ -83,7 +85,7 @@ def uniform_permutation(moves: str | Sequence[str] = ("two_opt", "or_opt")) -> R
     Law: `π` exactly. Cost: one log-density per step.
     """
     kinds = _kinds("uniform_permutation", moves, KINDS)
-    return recipe("uniform_permutation", ProposeAndDecide(UniformMoves(kinds), Metropolis()))
+    return recipe("uniform_permutation", ProposalBlock(UniformMoves(kinds), Metropolis()))
 
 
 def _kinds(name: str, moves: Any, allowed: tuple[str, ...]) -> tuple[str, ...]:

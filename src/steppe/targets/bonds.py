@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.compiling import made_once
+from steppe.compiling import materialize
 from steppe.pytree import piece, static
 
 Read = Callable[[Array], Array]
@@ -95,7 +95,7 @@ class LatticeBonds(_Forgetful):
 
     def sums(self, values: Array) -> Array:
         """Sum over the neighbours of every site."""
-        return made_once(self._sums, values)
+        return materialize(self._sums, values)
 
     def _sums(self, values: Array) -> Array:
         # One wrapped copy of the flattened array, read at shifted offsets: long contiguous runs, which

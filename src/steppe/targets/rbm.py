@@ -1,20 +1,21 @@
 """Restricted Boltzmann machines with their hidden bits summed out."""
 
-from typing import Any
+from typing import Any, NoReturn
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.domain import Binary
-from steppe.errors import TargetError
-from steppe.kernel import noise
+from steppe.errors import DomainError, TargetError
 from steppe.kernel.compose import Recipe, recipe
-from steppe.kernel.landscape import Landscape
-from steppe.kernel.noise import Keys
-from steppe.kernel.state import Info, State
-from steppe.pytree import piece
+from steppe.kernel.density import JointDensity
+from steppe.kernel.keys import Keys
+from steppe.kernel.types import POSITION, ChainState, StepInfo
+from steppe.random import draws
+from steppe.target import Target
 from steppe.targets.checks import array_of_shape, real_array
 from steppe.targets.model import ModelTarget, target_of
 from steppe.targets.rbm_normalizer import LogNormalizer, log_normalizer
@@ -87,45 +88,72 @@ def layerwise_gibbs() -> Recipe:
     Law: `π` exactly, over the visible bits. Cost: two matrix products a step. It knows the hidden
     layer, which the other samplers do not, and serves as ground truth for them; build it on an `rbm`.
     """
-    return recipe("layerwise_gibbs", LayerConditionals())
+    return recipe("layerwise_gibbs", LayerwiseGibbsBlock())
 
 
-@piece
-class LayerConditionals:
-    """Draw the hidden layer given the visible one, then the visible layer given the hidden one."""
+class LayerwiseGibbsBlock(eqx.Module):
+    """Draw the hidden layer given the visible one, then the visible layer given the hidden one.
 
-    moves = ("position",)
-    is_exact = True
-    needs_gradient = False
+    It remembers the inputs of the hidden bits.
+    """
 
-    def evaluations(self, landscape: Landscape) -> float:
+    component_id = "layerwise-gibbs-block"
+
+    moves = POSITION
+    is_adjusted = True
+    uses_gradient = False
+    moves_replicas = False
+
+    def init(self, density: JointDensity, state: ChainState, previous: Array | None = None) -> Array:
+        """Evaluate the inputs of the hidden bits."""
+        return _check_rbm(density.target).model.inputs(state.position)
+
+    def count_evaluations(self, density: JointDensity) -> float:
         """Evaluations of one step: its two products with the weights are those of one value and gradient."""
         return 1
 
-    def step(self, landscape: Landscape, keys: Keys, state: State) -> tuple[State, Info]:
+    def check(self, name: str, target: Target) -> None:
+        """Refuse targets without a hidden layer."""
+        _check_rbm(target)
+
+    def transition_matrix(self, density: JointDensity, center: Array | None) -> NoReturn:
+        """Refuse: the hidden layer is drawn between two positions."""
+        raise DomainError("Layer-wise Gibbs draws the hidden layer between two positions: sample instead.")
+
+    def step(
+        self, keys: Keys, density: JointDensity, state: ChainState, own: Array
+    ) -> tuple[ChainState, Array, StepInfo]:
         """Resample both layers once."""
-        if not isinstance(landscape.target, Rbm):
-            raise TargetError(
-                "`layerwise_gibbs()` samples a target made by `rbm(...)`; got "
-                f"{type(landscape.target).__name__}. Use `gibbs()` for other targets."
-            )
-        new = self._resampled(landscape.target.model, keys.position, state)
+        new, inputs = self._resample(_check_rbm(density.target).model, keys.position, state, own)
         # The draw is reversible for `exp U`; at another temperature the rest is decided. At 1 it is all.
-        log_ratio = (landscape.inverse_temperature - 1) * (new.log_density - state.log_density)
-        is_accepted = noise.log_uniform(keys.accept) < log_ratio
-        new = jax.tree.map(lambda taken, kept: jnp.where(is_accepted, taken, kept), new, state)
-        return new, Info(
+        log_ratio = (density.inverse_temperature - 1) * (new.log_density - state.log_density)
+        is_accepted = draws.log_uniform(keys.accept) < log_ratio
+        kept = (state, own)
+        new, own = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), (new, inputs), kept)
+        info = StepInfo(
             acceptance_rate=jnp.exp(jnp.minimum(log_ratio, 0.0)),
             is_accepted=is_accepted,
-            num_flips=jnp.sum(landscape.domain.differs(new.position, state.position)),
+            num_flips=jnp.sum(density.domain.differs(new.position, state.position)),
             num_nonfinite=jnp.zeros((), jnp.int32),
         )
+        return new, own, info
 
-    def _resampled(self, model: LinearUnits, key: Array, state: State) -> State:
+    def _resample(
+        self, model: LinearUnits, key: Array, state: ChainState, own: Array
+    ) -> tuple[ChainState, Array]:
         key_hidden, key_visible = jax.random.split(key)
         dtype = state.position.dtype
-        hidden = noise.flips(key_hidden, state.cache).astype(dtype)
-        position = noise.flips(key_visible, hidden @ model.weights + model.linear).astype(dtype)
+        hidden = draws.flips(key_hidden, own).astype(dtype)
+        position = draws.flips(key_visible, hidden @ model.weights + model.linear).astype(dtype)
         inputs = model.inputs(position)
         log_density = model.total(model.unit.value(inputs), position)
-        return state._replace(position=position, log_density=log_density, cache=inputs)
+        return state._replace(position=position, log_density=log_density), inputs
+
+
+def _check_rbm(target: Target) -> Rbm:
+    if not isinstance(target, Rbm):
+        raise TargetError(
+            "`layerwise_gibbs()` samples a target made by `rbm(...)`; got "
+            f"{type(target).__name__}. Use `gibbs()` for other targets."
+        )
+    return target

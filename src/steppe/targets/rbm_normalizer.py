@@ -17,8 +17,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.errors import TargetError
-from steppe.kernel import noise
 from steppe.numerics import softplus
+from steppe.random import draws
 from steppe.targets.checks import array_of_shape, count, real_array
 
 MAX_SUMMED_BITS = 20
@@ -113,7 +113,7 @@ def _anneal(
     W_columns = W.T
 
     def draw(key: Array, logits: Array) -> Array:
-        return noise.flips(key, logits).astype(W.dtype)
+        return draws.flips(key, logits).astype(W.dtype)
 
     def inputs(visible: Array) -> Array:
         return jnp.matmul(visible, W_columns, precision="highest") + b

@@ -15,6 +15,7 @@ from jax import Array
 
 from steppe.kernel.compose import Recipe
 from steppe.optional import needed
+from steppe.run.simulate import simulate
 from steppe.targets.rbm import rbm
 from steppe.training.protocol import Protocol
 
@@ -104,11 +105,7 @@ def _moved(recipe: Recipe, parameters: Parameters, start: Array, k: int, key: Ar
     sampler = recipe.build(rbm(*parameters), audit=False)
     key_start, key_steps = jax.random.split(key)
     states = jax.vmap(sampler.init)(start, jax.random.split(key_start, len(start)))
-
-    def step(states: Any, key: Array) -> tuple[Any, None]:
-        return jax.vmap(sampler.step)(jax.random.split(key, len(start)), states)[0], None
-
-    return jax.lax.scan(step, states, jax.random.split(key_steps, k))[0].position
+    return simulate(sampler, key_steps, states, k).state.position
 
 
 def _gap(parameters: Parameters, batch: Array, samples: Array) -> Array:

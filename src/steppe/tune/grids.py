@@ -1,6 +1,5 @@
 """Which number a goal moves, and which values of it are tried."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -96,16 +95,16 @@ def with_value(recipe: Recipe, moved: str, value: Any) -> Recipe:
     """Return the recipe with a number set; the number of copies is one too, though it shapes the program."""
     if moved != "replicas":
         return recipe.replace(**{moved: value})
-    return dataclasses.replace(recipe, coupling=dataclasses.replace(recipe.coupling, replicas=int(value)))
+    return recipe.with_replicas(int(value))
 
 
 def _numbers(recipe: Recipe) -> set[str]:
     ensemble = {"replicas"} if recipe.coupling.replicas is not None else set()
-    return set(recipe.numbers) | ensemble
+    return set(recipe.parameters) | ensemble
 
 
 def _check_adjusted(recipe: Recipe, goal: str) -> None:
-    if recipe.is_exact:
+    if recipe.is_adjusted:
         return
     what = "accepts every proposal" if goal == "acceptance" else "gains effective draws by being biased"
     raise RunError(

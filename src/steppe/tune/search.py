@@ -9,7 +9,7 @@ from jax import Array
 
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
-from steppe.run.adapt import TARGET_ACCEPTANCE, Adapt
+from steppe.run.adaptation import TARGET_ACCEPTANCE, Adapt
 from steppe.run.progress import count_bar
 from steppe.target import Target
 from steppe.tune.grids import checked_values, number_for, with_value
@@ -158,7 +158,7 @@ def _by_acceptance(wanted: float) -> Search:
 
 def _by_efficiency(moved: str, grid: Sequence[float]) -> Search:
     def search(recipe: Recipe, trials: Trials, report: Report) -> Chosen:
-        adapts = moved != "step_size" and recipe.is_exact and "step_size" in recipe.numbers
+        adapts = moved != "step_size" and recipe.is_adjusted and "step_size" in recipe.parameters
         adapt = Adapt(pooled=True) if adapts else False
         tried = []
         for value in grid:

@@ -12,10 +12,10 @@ from jax import Array
 
 from steppe.diagnostics.efficiency import efficiency
 from steppe.errors import GradientError
-from steppe.kernel.accept import Metropolis
-from steppe.kernel.block import ProposeAndDecide
+from steppe.kernel.acceptance import Metropolis
+from steppe.kernel.blocks.metropolis import ProposalBlock
 from steppe.kernel.compose import Recipe
-from steppe.run.adapt import Adapt
+from steppe.run.adaptation import Adapt
 from steppe.run.result import Run
 from steppe.run.sample import sample
 from steppe.target import Target
@@ -91,7 +91,7 @@ class Trials:
 def adjusted(recipe: Recipe) -> Recipe:
     """Return the recipe with every proposal decided on: `dmala` for `dula`, and so on."""
     blocks = tuple(
-        dataclasses.replace(block, accept=Metropolis()) if isinstance(block, ProposeAndDecide) else block
+        dataclasses.replace(block, acceptance=Metropolis()) if isinstance(block, ProposalBlock) else block
         for block in recipe.blocks
     )
     return dataclasses.replace(recipe, blocks=blocks)
@@ -99,7 +99,7 @@ def adjusted(recipe: Recipe) -> Recipe:
 
 def check_gradient_exists(recipe: Recipe, target: Target) -> None:
     """Refuse a recipe that needs a gradient where the log-density has none."""
-    if not any(block.needs_gradient for block in recipe.blocks):
+    if not recipe.uses_gradient:
         return
     position = jax.eval_shape(target.domain.draw, jax.random.key(0))
     try:

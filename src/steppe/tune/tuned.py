@@ -93,7 +93,7 @@ class Tuned(Presented):
         """Return everything as plain values, ready for JSON; `None` where a figure is not known."""
         return {
             "recipe": self.recipe.name,
-            "numbers": {name: _plain(value) for name, value in self.recipe.numbers.items()},
+            "numbers": {name: _plain(value) for name, value in self.recipe.parameters.items()},
             "goal": self.goal,
             "number": self.number,
             "chosen": self.chosen,

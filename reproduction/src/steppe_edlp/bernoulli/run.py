@@ -95,7 +95,10 @@ def _beside(recipes: Mapping[str, Recipe]) -> dict[str, np.ndarray]:
     """Exact laws that are shown for comparison: the `dula` whose law `edula` has if `U` is quadratic."""
     if "edula" not in recipes:
         return {}
-    numbers = {name: float(value) for name, value in recipes["edula"].numbers.items()}
+    numbers = {
+        name: float(value)
+        for name, value in recipes["edula"].build(paper_bernoulli(), audit=False).parameters.items()
+    }
     step = effective_step_size(
         numbers["step_size"], numbers["coupling_variance"], numbers["center_step_size"]
     )

@@ -90,7 +90,7 @@ def _sampled_row(name: str, one: Measured, landscape: Landscape, request: Reques
         "log_density": mean_estimate(shares @ landscape.heights),
         "distance": landscape.distance(shares),
         "noise": expected_noise(one.shares, None if request.is_sound else 1),
-        "acceptance": float(one.acceptance.mean()) if one.recipe.is_exact else None,
+        "acceptance": float(one.acceptance.mean()) if one.recipe.is_adjusted else None,
         "flips": float(one.flips.mean()),
         **_exact_cells(landscape, one.law),
     }

@@ -52,7 +52,7 @@ def _sharp_verdict(
     difference = mean_estimate(at.sharp_mass(other.shares) - at.sharp_mass(one.shares), level)
     reason = (
         "It is the bias of a larger step: dula at α_eff has the same."
-        if not one.recipe.is_exact
+        if not one.recipe.is_adjusted
         else "Both have law π, whatever the coupling."
     )
     return judged(

@@ -1,6 +1,5 @@
 """Chains of networks, logged as they go: likelihood on the training rows and outputs on others."""
 
-import dataclasses
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,10 +9,8 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.kernel.compose import Recipe
-from steppe.kernel.sampler import Sampler
-from steppe.run.adapt import TARGET_ACCEPTANCE
-from steppe.run.tuning import tuned
+from steppe.kernel.compose import Recipe, Sampler
+from steppe.run.adaptation import TARGET_ACCEPTANCE
 from steppe.targets.binary_network import BinaryNetwork
 
 # Change of log(step size) per step and unit of (observed − wanted) acceptance while the temperature falls.
@@ -86,7 +83,7 @@ def logged(
     starts = target.domain.draw(key_start, (num_chains,))
     cooled = np.geomspace(heat.hottest, 1.0, heat.num_points)
     betas = np.concatenate([cooled, np.ones(num_points - heat.num_points)])
-    adapts = recipe.is_exact and "step_size" in sampler.numbers
+    adapts = recipe.is_adjusted and "step_size" in sampler.parameters
     gains = GAIN * adapts * (np.arange(num_points) < heat.num_points)
     with_ones = jnp.asarray(np.c_[rows, np.ones(len(rows))], jnp.result_type(float))
     work = num_points * LOG_PER * num_chains * target.model.num_hidden * len(target.model.y)
@@ -115,7 +112,7 @@ def _run(sampler: Sampler, starts: Array, key: Array, rows: Array, betas: Array,
         return carry, (likelihood, outputs.mean(axis=0), acceptance.mean())
 
     first, key = jax.random.split(key)
-    log_step = jnp.log(sampler.numbers["step_size"]) if "step_size" in sampler.numbers else None
+    log_step = jnp.log(sampler.parameters["step_size"]) if "step_size" in sampler.parameters else None
     start = (jax.vmap(sampler.init)(starts), log_step)
     carry, _ = step(betas[0], gains[0], start, first)  # iteration 0
     keys = jax.random.split(key, len(betas) * LOG_PER).reshape(len(betas), LOG_PER)
@@ -123,10 +120,9 @@ def _run(sampler: Sampler, starts: Array, key: Array, rows: Array, betas: Array,
 
 
 def _at(sampler: Sampler, beta: Array, log_step: Array | None) -> Sampler:
-    """The same sampler at another temperature and step size."""
-    landscape = dataclasses.replace(sampler.landscape, inverse_temperature=beta)
-    numbers = {} if log_step is None else {"step_size": jnp.exp(log_step)}
-    return tuned(sampler.replace(landscape=landscape), numbers)
+    """Return the same sampler at another temperature and step size."""
+    step = {} if log_step is None else {"step_size": jnp.exp(log_step)}
+    return sampler.replace({"inverse_temperature": beta, **step})
 
 
 _run_fast, _run_soon = jax.jit(_run), quick_jit(_run)

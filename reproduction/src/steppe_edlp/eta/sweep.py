@@ -10,9 +10,7 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.kernel.compose import Recipe
-from steppe.kernel.numbers import with_numbers
-from steppe.kernel.sampler import Sampler
+from steppe.kernel.compose import Recipe, Sampler
 from steppe.targets.binary_network import BinaryNetwork
 
 STRIDE = 5  # steps between points of a series, as in the paper's code
@@ -77,7 +75,7 @@ def _run(
     domain, model = target.domain, target.model
 
     def own(variance: Array) -> Sampler:
-        return with_numbers(sampler, {"coupling_variance": variance})
+        return sampler.replace({"coupling_variance": variance})
 
     def start(variance: Array, key: Array) -> Any:
         return own(variance).init(domain.draw(key), jax.random.fold_in(key, 0))

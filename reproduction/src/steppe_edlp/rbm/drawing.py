@@ -10,8 +10,7 @@ from jax import Array
 
 from steppe import samplers
 from steppe.compiling import quick_jit
-from steppe.kernel.compose import Recipe
-from steppe.kernel.sampler import Sampler
+from steppe.kernel.compose import Recipe, Sampler
 from steppe.targets.rbm import Rbm, layerwise_gibbs
 
 LEAST_MEAN = 0.01
@@ -62,7 +61,7 @@ class Length(NamedTuple):
         return self.num_warmup + self.thinning * self.num_draws
 
 
-class Drawn(NamedTuple):
+class WordPairs(NamedTuple):
     """Images, rows of bits in the order of chains within draws, and their log-densities."""
 
     images: np.ndarray
@@ -71,7 +70,7 @@ class Drawn(NamedTuple):
 
 def drawn(
     machine: Rbm, recipe: Recipe, mean_image: np.ndarray, seed: int, length: Length, *, equal_budget: bool
-) -> Drawn:
+) -> WordPairs:
     """Draw images with one sampler and one seed.
 
     Parameters
@@ -107,10 +106,10 @@ def drawn(
         length.thinning * speed,
         length.num_draws,
     )
-    return Drawn(np.asarray(bits).reshape(-1, len(means)), np.asarray(heights, float).ravel())
+    return WordPairs(np.asarray(bits).reshape(-1, len(means)), np.asarray(heights, float).ravel())
 
 
-def reference(machine: Rbm, mean_image: np.ndarray, seed: int, num_images: int, num_steps: int) -> Drawn:
+def reference(machine: Rbm, mean_image: np.ndarray, seed: int, num_images: int, num_steps: int) -> WordPairs:
     """Images by layer-wise Gibbs, one per chain: the law the others should have."""
     length = Length(num_images, num_steps - 1, 1, 1)
     return drawn(machine, layerwise_gibbs(), mean_image, seed, length, equal_budget=False)

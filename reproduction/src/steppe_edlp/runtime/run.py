@@ -12,8 +12,7 @@ import numpy as np
 from steppe import samplers
 from steppe.domain import Binary
 from steppe.intervals import LEVEL
-from steppe.kernel.compose import Recipe
-from steppe.kernel.sampler import Sampler
+from steppe.kernel.compose import Recipe, Sampler
 from steppe.results import Cell, Column, Estimate, Figure, Table, Verdict
 from steppe.target import Target
 from steppe.targets.binary_network import binary_network
@@ -99,7 +98,7 @@ def evaluations(recipe: Recipe) -> int | None:
         jax.debug.callback(lambda _: calls.append(1), jnp.sum(position))
         return jnp.sum(position * jnp.arange(6.0))
 
-    if not any(block.needs_gradient for block in recipe.blocks):
+    if not recipe.uses_gradient:
         return None
     sampler = recipe.build(Target(log_density, Binary(6)), audit=False)
     state = sampler.init(jnp.zeros(6), jax.random.key(0))

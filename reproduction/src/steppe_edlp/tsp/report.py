@@ -72,7 +72,7 @@ def findings(
             "steps dropped": 2_001,
             "start": "tour ABCDEFGH, cost 24.395",
             "chains per seed at exact draws": num_law_chains,
-            **{name: settings_of(recipe) for name, recipe in recipes.items() if recipe.numbers},
+            **{name: settings_of(recipe) for name, recipe in recipes.items() if recipe.parameters},
         },
         notes=[*captions.notes(request), *joint_note(verdicts)],
         seeds=seeds,

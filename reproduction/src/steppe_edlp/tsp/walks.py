@@ -13,8 +13,7 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.kernel.compose import Recipe
-from steppe.kernel.sampler import Sampler
+from steppe.kernel.compose import Recipe, Sampler
 from steppe.targets.tsp import tsp_paper
 from steppe.targets.tsp_bits import CubeTours
 from steppe_edlp.tsp.landscape import exact_costs
@@ -86,8 +85,8 @@ def walk_as_coded(recipe: Recipe, starts: np.ndarray, keys: Array, num_steps: in
     """
     target: Any = tsp_paper("bits")
     positions = jnp.stack([target.position(tour) for tour in starts])
-    numbers = {name: jnp.asarray(float(value)) for name, value in recipe.numbers.items()}
-    codes, moved = _steps_as_coded(target.model, numbers, positions, keys, num_steps, recipe.is_exact)
+    numbers = recipe.build(target, audit=False).parameters
+    codes, moved = _steps_as_coded(target.model, numbers, positions, keys, num_steps, recipe.is_adjusted)
     return _unpacked(target, codes, moved, False)
 
 

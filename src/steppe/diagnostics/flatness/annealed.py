@@ -23,10 +23,10 @@ from steppe.diagnostics.flatness.exact_entropy import LocalEntropy, positive_var
 from steppe.diagnostics.flatness.tables import law_of, log_table, smoothed
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
-from steppe.kernel import noise
-from steppe.kernel.landscape import difference_of_sums
-from steppe.kernel.noise import Keys
-from steppe.kernel.proposal.sites import Flips, Levels
+from steppe.kernel.density import subtract_sums
+from steppe.kernel.distributions import Flips, Levels
+from steppe.kernel.keys import Keys
+from steppe.random import draws
 from steppe.target import Target
 from steppe.validation import count
 
@@ -219,10 +219,13 @@ def _moved(
 
     forward = proposal(particle)
     proposed = _particle(target, path, forward.sample(_position_keys(key_position)))
-    gained = [_at(domain, proposed.position, path.reference), *proposal(proposed).terms(particle.position)]
-    paid = [_at(domain, particle.position, path.reference), *forward.terms(proposed.position)]
+    gained = [
+        _at(domain, proposed.position, path.reference),
+        *proposal(proposed).log_prob_terms(particle.position),
+    ]
+    paid = [_at(domain, particle.position, path.reference), *forward.log_prob_terms(proposed.position)]
     rise = beta * (proposed.excess - particle.excess)
-    is_accepted = noise.log_uniform(key_accept) < rise + difference_of_sums(gained, paid)
+    is_accepted = draws.log_uniform(key_accept) < rise + subtract_sums(gained, paid)
     return jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), proposed, particle)
 
 

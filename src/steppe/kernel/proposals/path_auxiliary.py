@@ -1,0 +1,100 @@
+"""Path-auxiliary proposals (PAS): the ordered path of Gibbs with gradients, with a length of its own."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from steppe.kernel.density import JointDensity
+from steppe.kernel.keys import Keys
+from steppe.kernel.proposals.gibbs_with_gradients import GibbsWithGradients, Path, Picks
+from steppe.kernel.proposals.site_proposal import SiteProposal, check_sites
+from steppe.kernel.types import ChainState
+from steppe.target import Target
+
+
+class CutPath(NamedTuple):
+    """A path of which only the first `length` changes are made; the others restore what is there."""
+
+    path: Path
+    length: Array
+
+
+class CutPicks(NamedTuple):
+    """A length that does not depend on the state, then as many picks without replacement."""
+
+    picks: Picks
+
+    def sample(self, keys: Keys) -> CutPath:
+        """Draw a length and pick."""
+        longest = self.picks.num_flips
+        length = jax.random.randint(jax.random.fold_in(keys.position, 1), (), 1, longest + 1)
+        return cut(self.picks.sample(keys), length)
+
+    def log_prob_terms(self, value: CutPath) -> list[Array]:
+        """Log-probability of the picks made, one term each; every length is as likely there as back."""
+        (terms,) = self.picks.log_prob_terms(value.path)
+        return [jnp.where(_is_made(value), terms, 0.0) - jnp.log(self.picks.num_flips) / len(terms)]
+
+
+class PathAuxiliary(SiteProposal):
+    """Change a random number of sites, from 1 to `num_flips`, each with weight `exp(½ g·(e_k − θ_i))`.
+
+    Notation: Sun et al. (2022), fast form: weights of the whole path from the gradient at its start, those of
+    the way back from the gradient at its end, so that one evaluation serves any length. What it adds to
+    `GibbsWithGradients` is the random length: no parity is kept, and short and long moves take turns.
+    """
+
+    component_id = "path-auxiliary"
+
+    num_flips: int = eqx.field(static=True)
+
+    def at(self, density: JointDensity, state: ChainState) -> CutPicks:
+        """Softmax over all one-site changes, without replacement of sites, for every length."""
+        return CutPicks(GibbsWithGradients(self.num_flips).at(density, state))
+
+    def apply(self, density: JointDensity, state: ChainState, value: CutPath) -> ChainState:
+        """Evaluate the end of the path."""
+        return GibbsWithGradients(self.num_flips).apply(density, state, value.path)
+
+    def inverse(self, state: ChainState, value: CutPath) -> CutPath:
+        """Walk the changes that were made backwards."""
+        places = jnp.arange(value.path.sites.shape[0])
+        order = jnp.where(_is_made(value), value.length - 1 - places, places)
+        sites, levels, old_levels = (part[order] for part in value.path)
+        return CutPath(Path(sites, old_levels, levels), value.length)
+
+    def support(self, density: JointDensity, state: ChainState) -> CutPath:
+        """All paths of all lengths from a state, for exact enumeration on small domains."""
+        parts = []
+        for length in range(1, self.num_flips + 1):
+            short = GibbsWithGradients(length).support(density, state)
+            idle = _idle_sites(short.sites, density.domain.num_sites, self.num_flips - length)
+            levels = density.domain.to_levels(state.position).astype(jnp.int32)[idle]
+            filled = Path(
+                *(jnp.concatenate(pair, axis=1) for pair in zip(short, (idle, levels, levels), strict=True))
+            )
+            parts.append(jax.vmap(cut)(filled, jnp.full(len(idle), length)))
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+    def check(self, name: str, target: Target) -> None:
+        """Refuse fewer sites than are changed."""
+        check_sites(name, target, self.num_flips)
+
+
+def cut(path: Path, length: Array) -> CutPath:
+    """Return the path with changes beyond a length undone."""
+    is_made = jnp.arange(path.sites.shape[0]) < length
+    return CutPath(path._replace(levels=jnp.where(is_made, path.levels, path.old_levels)), length)
+
+
+def _is_made(value: CutPath) -> Array:
+    return jnp.arange(value.path.sites.shape[0]) < value.length
+
+
+def _idle_sites(sites: Array, num_sites: int, number: int) -> Array:
+    """Some sites that are not on each path, to fill it up with."""
+    is_used = jnp.any(sites[:, :, None] == jnp.arange(num_sites), axis=1)
+    return jnp.argsort(is_used, axis=1, stable=True)[:, :number]

@@ -1,0 +1,251 @@
+"""Chains in blocks of a fixed width as one compiled program, so that results do not depend on scheduling.
+
+- Blocks run one after another (`lax.map`), each all its rows, so that its chains stay in the cache. A chain
+  has the same lane in a block of the same width however many chains there are, so its floating-point results
+  are the same.
+- Blocks are spread over devices (`shard_map`); each device runs the same program on its own blocks.
+- Chains that adapt together make a row in all blocks before the next row begins.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.sharding import Mesh, PartitionSpec
+from jaxtyping import PyTree
+
+from steppe.domain import Domain
+from steppe.kernel.compose import Sampler
+from steppe.kernel.types import SamplerState, StepInfo
+from steppe.run.adaptation.warmup import Observed, Searches, WarmupAdaptation, center_distance
+from steppe.run.observers import Observers
+from steppe.run.simulate import Simulation, chain_keys, simulate
+
+BLOCK_AXIS = "block"
+
+
+class Chains(NamedTuple):
+    """Everything chains carry from row to row; axes (block, lane, …).
+
+    Attributes
+    ----------
+    chain
+        Number of the chain in every lane; idle lanes are beyond the last chain.
+    state, adapted, observers
+        Where it is, what its adaptation has learned, and its running statistics.
+    """
+
+    chain: Array
+    state: SamplerState
+    adapted: Searches | None
+    observers: Observers | None
+
+
+class Rows(NamedTuple):
+    """What is kept of a row of one chain, or of many with their axes first."""
+
+    levels: Array | None
+    center: Array | None
+    log_density: Array
+    acceptance_rate: Array
+    is_accepted: Array
+    num_flips: Array
+    num_nonfinite: Array
+    step_size: Array | None
+    center_distance: Array | None
+    coupling_variance: Array | None
+
+
+class Layout(NamedTuple):
+    """What is compiled into the program of a run: what a row is, and how chains are laid out."""
+
+    thinning: int
+    keeps_positions: bool
+    keeps_center: bool
+    adapt: WarmupAdaptation | None
+    num_chains: int
+    pools: bool
+    mesh: Mesh | None
+    key_type: str
+
+    def observe(self, sampler: Sampler, state: SamplerState, info: StepInfo) -> Rows:
+        """Return what is kept of a row of one chain."""
+        parameters = sampler.parameters
+        is_coupling_adapted = self.adapt is not None and self.adapt.wanted.center_distance is not None
+        return Rows(
+            levels=encode(sampler.target.domain, state.position) if self.keeps_positions else None,
+            center=state.center if self.keeps_center else None,
+            log_density=state.log_density,
+            acceptance_rate=info.acceptance_rate,
+            is_accepted=info.is_accepted,
+            num_flips=info.num_flips,
+            num_nonfinite=info.num_nonfinite,
+            step_size=parameters.get("step_size"),
+            center_distance=center_distance(sampler, state),
+            coupling_variance=parameters["coupling_variance"] if is_coupling_adapted else None,
+        )
+
+
+@partial(jax.jit, static_argnames=("layout", "capacity"), donate_argnames=("blocks",))
+def advance(
+    sampler: Sampler,
+    root: Array,
+    blocks: Chains,
+    first_row: Array,
+    num_rows: Array,
+    num_warmup_rows: Array,
+    *,
+    layout: Layout,
+    capacity: int,
+) -> tuple[Chains, Rows]:
+    """Advance every block of chains by `num_rows ≤ capacity` rows.
+
+    `blocks` has axes (block, lane); rows come back with axes (block, row, lane), of which the first
+    `num_rows` rows are meaningful. `root` is the data of a key.
+    """
+    program = partial(_advance_together if layout.pools else _advance_block_by_block, layout, capacity)
+    if layout.mesh is not None:
+        everywhere, spread = PartitionSpec(), PartitionSpec(BLOCK_AXIS)
+        program = jax.shard_map(
+            program,
+            mesh=layout.mesh,
+            in_specs=(everywhere, everywhere, spread, everywhere, everywhere, everywhere),
+            out_specs=(spread, spread),
+            check_vma=False,  # buffers start as constants and become different on every device
+        )
+    return program(sampler, root, blocks, first_row, num_rows, num_warmup_rows)
+
+
+def _advance_block_by_block(
+    layout: Layout,
+    capacity: int,
+    sampler: Sampler,
+    root: Array,
+    blocks: Chains,
+    first_row: Array,
+    num_rows: Array,
+    num_warmup_rows: Array,
+) -> tuple[Chains, Rows]:
+    def one_block(lanes: Chains) -> tuple[Chains, Rows]:
+        step = partial(_simulate, layout, capacity, sampler, first_row, num_rows, num_warmup_rows)
+        done = step(_lane_keys(layout, root, lanes.chain), lanes)
+        return Chains(lanes.chain, done.state, done.adapted, done.reduced), done.observed
+
+    return jax.lax.map(one_block, blocks)
+
+
+def _advance_together(
+    layout: Layout,
+    capacity: int,
+    sampler: Sampler,
+    root: Array,
+    blocks: Chains,
+    first_row: Array,
+    num_rows: Array,
+    num_warmup_rows: Array,
+) -> tuple[Chains, Rows]:
+    keys = jax.lax.map(partial(_lane_keys, layout, root), blocks.chain)
+    axis = None if layout.mesh is None else BLOCK_AXIS
+    done = _simulate(
+        layout,
+        capacity,
+        sampler,
+        first_row,
+        num_rows,
+        num_warmup_rows,
+        keys,
+        blocks,
+        pool=partial(pool_mean, blocks.chain < layout.num_chains, layout.num_chains, axis),
+        over_chains=over_blocks,
+    )
+    rows = jax.tree.map(lambda array: jnp.moveaxis(array, 0, 1), done.observed)
+    return Chains(blocks.chain, done.state, done.adapted, done.reduced), rows
+
+
+def _simulate(
+    layout: Layout,
+    capacity: int,
+    sampler: Sampler,
+    first_row: Array,
+    num_rows: Array,
+    num_warmup_rows: Array,
+    keys: Array,
+    chains: Chains,
+    **how: PyTree,
+) -> Simulation:
+    """Step chains with the options of a run."""
+    every, domain = layout.thinning, sampler.target.domain
+
+    def count(observers: Observers, state: SamplerState, info: StepInfo, step: Array) -> Observers:
+        return observers.update(domain, state, step >= num_warmup_rows * every)
+
+    return simulate(
+        sampler,
+        keys,
+        chains.state,
+        num_rows * every,
+        first_step=first_row * every,
+        every=every,
+        observe=layout.observe,
+        capacity=capacity,
+        reduce=None if chains.observers is None else count,
+        reduced=chains.observers,
+        adapt=layout.adapt,
+        adapted=chains.adapted,
+        num_warmup=num_warmup_rows * every,
+        **how,
+    )
+
+
+def over_blocks(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """Map a function of one chain over lanes side by side, and over blocks one after another."""
+    return lambda *chains: jax.lax.map(lambda block: jax.vmap(function)(*block), chains)
+
+
+def pool_mean(counts: Array, num_chains: int, axis: str | None, observed: Observed) -> Observed:
+    """Mean over the chains that count, on every device, the same in any order of addition.
+
+    Observations are rounded to multiples of a power of two so small that their sum just fits 31 bits: sums
+    of integers do not depend on how chains are spread over blocks, devices and processes.
+    """
+    scale = 2.0 ** (28 - num_chains.bit_length())
+
+    def mean(values: Array) -> Array:
+        whole = jnp.where(counts, jnp.round(values * scale), 0).astype(jnp.int32)
+        total = jnp.sum(whole)
+        total = total if axis is None else jax.lax.psum(total, axis)
+        return total.astype(values.dtype) / (scale * num_chains)
+
+    return jax.tree.map(mean, observed)
+
+
+def _lane_keys(layout: Layout, root: Array, chains: Array) -> Array:
+    return chain_keys(jax.random.wrap_key_data(root, impl=layout.key_type), chains)
+
+
+@partial(jax.jit, static_argnames=("layout",))
+def start(
+    sampler: Sampler,
+    positions: Array,
+    indices: Array,
+    keys: Array,
+    *,
+    layout: Layout,
+    observers: Observers | None,
+) -> Chains:
+    """Evaluate the starting positions, block by block; axes (block, lane)."""
+
+    def one_chain(position: Array, index: Array, key: Array) -> Chains:
+        adapted = None if layout.adapt is None else layout.adapt.init(sampler)
+        return Chains(index, sampler.init(position, key), adapted, observers)
+
+    return jax.lax.map(lambda lanes: jax.vmap(one_chain)(*lanes), (positions, indices, keys))
+
+
+def encode(domain: Domain, position: Array) -> Array:
+    """Levels in the smallest form: bits packed eight to a byte, small integers otherwise."""
+    levels = domain.to_levels(position)
+    return jnp.packbits(levels, axis=-1) if domain.is_two_level else levels

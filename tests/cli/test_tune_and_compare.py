@@ -59,7 +59,7 @@ def test_compare_prints_results_as_json_and_saves_them(capsys, tmp_path):
         (["compare", "paper_bernoulli", "--samplers", "dmalla"], "Did you mean dmala"),
         (["compare", "paper_bernoulli", "--samplers", ","], "needs recipes"),
         (["compare", "paper_bernoulli", "--seeds", "1"], "at least 2"),
-        (["compare", "paper_bernoulli", "--samplers", "informed_permutation"], "moves orders"),
+        (["compare", "paper_bernoulli", "--samplers", "informed_permutation"], "moves permutations"),
         (["tune", "paper_bernoulli", "--recipe", "dula"], "accepts every proposal"),
         (["tune", "paper_bernouli"], "Did you mean paper_bernoulli"),
         (["tune", "missing.toml"], "no run file missing.toml"),

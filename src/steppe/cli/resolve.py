@@ -4,7 +4,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import TypeVar, get_type_hints
 
 import steppe.targets
 from steppe.cli.runfile import checked, read_run_file
@@ -15,6 +15,8 @@ from steppe.samplers.registry import list_entries
 from steppe.target import Target
 from steppe.validation import named
 
+Made = TypeVar("Made")
+
 
 def built_in_targets() -> dict[str, Callable[..., Target]]:
     """Return the functions of `steppe.targets` that make targets."""
@@ -22,7 +24,7 @@ def built_in_targets() -> dict[str, Callable[..., Target]]:
     return {name: function for name, function in functions.items() if _makes_target(function)}
 
 
-def _makes_target(function: Callable[..., Any]) -> bool:
+def _makes_target(function: Callable[..., object]) -> bool:
     made = get_type_hints(function).get("return")
     return isinstance(made, type) and issubclass(made, Target)
 
@@ -40,7 +42,7 @@ def target_of(text: str) -> Target:
     return make_target(request.target, request.target_parameters)
 
 
-def make_target(name: str, parameters: Mapping[str, Any]) -> Target:
+def make_target(name: str, parameters: Mapping[str, object]) -> Target:
     """Build a target by the name of a built-in one or as `module:function`."""
     known = built_in_targets()
     make = _imported(name) if is_own_code(name) else known[named(name, known, "target")]
@@ -50,18 +52,18 @@ def make_target(name: str, parameters: Mapping[str, Any]) -> Target:
     return target
 
 
-def make_recipe(name: str, parameters: Mapping[str, Any]) -> Recipe:
+def make_recipe(name: str, parameters: Mapping[str, object]) -> Recipe:
     """Build a recipe by name."""
     makers = {known: entry.make for known, entry in list_entries().items()}
     return _called(makers[named(name, makers, "sampler")], name, parameters)
 
 
-def make_adapt(adapt: bool | Mapping[str, Any]) -> bool | Adapt:
+def make_adapt(adapt: bool | Mapping[str, object]) -> bool | Adapt:
     """Build what warm-up adapts from its fields."""
     return adapt if isinstance(adapt, bool) else _called(Adapt, "adapt", adapt)
 
 
-def _imported(name: str) -> Callable[..., Any]:
+def _imported(name: str) -> Callable[..., object]:
     module, _, function = name.partition(":")
     try:
         return getattr(importlib.import_module(module), function)
@@ -71,7 +73,7 @@ def _imported(name: str) -> Callable[..., Any]:
         raise RunError(f"`{name}`: {error}.") from error
 
 
-def _called(make: Callable[..., Any], name: str, parameters: Mapping[str, Any]) -> Any:
+def _called(make: Callable[..., Made], name: str, parameters: Mapping[str, object]) -> Made:
     try:
         inspect.signature(make).bind(**parameters)
     except TypeError as error:

@@ -2,7 +2,7 @@
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -20,9 +20,9 @@ class RunFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     target: str = Field(min_length=1)
-    target_parameters: dict[str, Any] = {}
+    target_parameters: dict[str, object] = {}
     recipe: str = "dmala"
-    recipe_parameters: dict[str, Any] = {}
+    recipe_parameters: dict[str, object] = {}
     seed: int = Field(default=0, ge=0, lt=2**32)
     num_chains: int = Field(default=4, ge=1)
     num_warmup: int = Field(default=1000, ge=0)
@@ -30,10 +30,10 @@ class RunFile(BaseModel):
     thinning: int = Field(default=1, ge=1)
     keep: Literal["draws", "stats", "none"] = "draws"
     chain_block: int | None = Field(default=None, ge=1)
-    adapt: bool | dict[str, Any] = True
+    adapt: bool | dict[str, object] = True
 
 
-def read_run_file(path: Path) -> dict[str, Any]:
+def read_run_file(path: Path) -> dict[str, object]:
     """Return the fields of a TOML run file, unchecked."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
@@ -45,7 +45,7 @@ def read_run_file(path: Path) -> dict[str, Any]:
         raise RunError(f"The run file {path} is not valid TOML: {error}.") from error
 
 
-def checked(fields: dict[str, Any]) -> RunFile:
+def checked(fields: dict[str, object]) -> RunFile:
     """Return a run file, or say which field is wrong, what it holds and what is allowed."""
     try:
         return RunFile.model_validate(fields, strict=True)

@@ -4,10 +4,11 @@ import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import jax
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.compare.measurement import Measurement, measure, spend
 from steppe.diagnostics.states import is_exact_wanted
@@ -82,7 +83,7 @@ def compare(
     budget: int = DEFAULT_BUDGET,
     tuned_by: Rule = "ess",
     tuning_budget: int | None = None,
-    initial: Any = None,
+    initial: ArrayLike | None = None,
     name: str = "comparison",
     progress: bool | None = None,
 ) -> Comparison:
@@ -126,7 +127,7 @@ def compare(
     One-site changes are measured on 16 draws per seed, beyond the budget.
     """
     started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.perf_counter()
-    entries = _labelled(recipes)
+    entries = _label(recipes)
     rule, root = choice("compare(tuned_by=...)", tuned_by, Rule), random_key("compare", key)
     num_seeds, total = _seeds(seeds), count("compare(budget=...)", budget)
     for label, recipe in entries.items():
@@ -144,11 +145,7 @@ def compare(
             found = _tuned(recipe, target, jax.random.fold_in(tune_key, index), rule, for_tuning)
             if found is not None:
                 tuning[label] = found
-            ready = (
-                recipe
-                if found is None
-                else with_value(recipe, "step_size", found.recipe.parameters["step_size"])
-            )
+            ready = recipe if found is None else with_value(recipe, "step_size", found.best.value)
             report(2 * index + 1)
             measured[label] = measure(
                 ready,
@@ -186,32 +183,28 @@ def _tuned(recipe: Recipe, target: Target, key: Array, rule: str, budget: int) -
     )
 
 
-def _labelled(recipes: Any) -> dict[str, Recipe]:
-    labelled: dict[str, Any]
-    if isinstance(recipes, Recipe):
-        recipes = [recipes]
+def _label(recipes: object) -> dict[str, Recipe]:
+    """Recipes by their labels; refuses what is none, and labels that are not their own."""
     if isinstance(recipes, Mapping):
-        labelled = {str(label): recipe for label, recipe in recipes.items()}
+        pairs = [(str(label), recipe) for label, recipe in recipes.items()]
     else:
-        listed = (
-            list(recipes) if isinstance(recipes, Sequence) and not isinstance(recipes, str) else [recipes]
+        listed = list(recipes) if isinstance(recipes, list | tuple) else [recipes]
+        pairs = [(recipe.name if isinstance(recipe, Recipe) else "", recipe) for recipe in listed]
+    labelled = {label: recipe for label, recipe in pairs if isinstance(recipe, Recipe)}
+    if not pairs or not all(isinstance(recipe, Recipe) for _, recipe in pairs):
+        raise RunError(
+            "`compare(target, recipes)` needs recipes such as `[steppe.dmala(), steppe.gibbs()]`; got "
+            f"{recipes!r}."
         )
-        labelled = {getattr(recipe, "name", ""): recipe for recipe in listed}
-        if len(labelled) < len(listed) and all(isinstance(recipe, Recipe) for recipe in listed):
-            raise RunError(
-                "`compare(target, recipes)` got several recipes of one name; label them, for example "
-                "`{'tight': edmala_glu(), 'loose': edmala_glu(coupling_variance=4.0)}`."
-            )
-    for recipe in labelled.values() or (None,):
-        if not isinstance(recipe, Recipe):
-            raise RunError(
-                "`compare(target, recipes)` needs recipes such as `[steppe.dmala(), steppe.gibbs()]`; got "
-                f"{recipes!r}."
-            )
+    if len(labelled) < len(pairs):
+        raise RunError(
+            "`compare(target, recipes)` got several recipes of one name; label them, for example "
+            "`{'tight': edmala_glu(), 'loose': edmala_glu(coupling_variance=4.0)}`."
+        )
     return labelled
 
 
-def _seeds(seeds: Any) -> int:
+def _seeds(seeds: int) -> int:
     if count("compare(seeds=...)", seeds) < 2:
         raise RunError(f"`compare(seeds={seeds})` leaves no interval to state; use at least 2, better 20.")
     return int(seeds)

@@ -1,10 +1,10 @@
 """One recipe with one budget: seeds side by side as chains of one program, and what they show."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.diagnostics.efficiency import Efficiency, efficiency
 from steppe.diagnostics.flatness import one_site_gaps
@@ -101,7 +101,13 @@ def spend(label: str, recipe: Recipe, target: Target, budget: int) -> Spending:
 
 
 def measure(
-    recipe: Recipe, target: Target, key: Array, spending: Spending, num_seeds: int, initial: Any, counts: bool
+    recipe: Recipe,
+    target: Target,
+    key: Array,
+    spending: Spending,
+    num_seeds: int,
+    initial: ArrayLike | None,
+    counts: bool,
 ) -> Measurement:
     """Run all seeds and take their figures.
 

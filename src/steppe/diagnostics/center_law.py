@@ -148,7 +148,7 @@ def edula_stationary(kernel: np.ndarray, start: np.ndarray, tolerance: float = 1
     return np.asarray(mass)
 
 
-def position_marginal(mass: Any) -> np.ndarray:
+def position_marginal(mass: Array | np.ndarray) -> np.ndarray:
     """Sum the centers out of a law on the grid."""
     return np.asarray(mass).reshape(len(mass), -1).sum(axis=1)
 

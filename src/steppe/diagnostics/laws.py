@@ -6,7 +6,6 @@ Notation: `β` inverse temperature, `λ` strength of the tilt, `R` roughness, `�
 
 import dataclasses
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -138,7 +137,7 @@ def _entropies(table: np.ndarray, domain: Domain, points: np.ndarray, η: float)
     return np.array([float(smoothed_about(table, domain, point, η)) for point in points])
 
 
-def double_precision() -> AbstractContextManager[Any]:
+def double_precision() -> AbstractContextManager[object]:
     """Compute in float64. Entering the mode twice would leave it when the inner block ends."""
     return nullcontext() if jax.config.jax_enable_x64 else jax.enable_x64(True)  # type: ignore[attr-defined]
 

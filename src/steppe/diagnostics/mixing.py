@@ -1,9 +1,10 @@
 """What a run says about itself: figures of the log-density and of chosen observables, and verdicts."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from steppe.diagnostics.chains import ChainVerdicts, judge_chains, unique_rows
 from steppe.diagnostics.quantity import Quantity, measure
@@ -14,7 +15,7 @@ from steppe.trace import Trace
 
 LOG_DENSITY = "log_density"
 
-Observables = Mapping[str, Callable[[np.ndarray], Any]]
+Observables = Mapping[str, Callable[[np.ndarray], ArrayLike]]
 
 
 class Cost(NamedTuple):
@@ -174,7 +175,7 @@ def _observed(domain: Domain, levels: np.ndarray | None, observables: Observable
 
 
 def _values(
-    name: str, function: Callable[[np.ndarray], Any], domain: Domain, levels: np.ndarray
+    name: str, function: Callable[[np.ndarray], ArrayLike], domain: Domain, levels: np.ndarray
 ) -> np.ndarray:
     """Apply an observable chain by chain: positions are larger than levels."""
     values = []

@@ -1,6 +1,6 @@
 """Figures of one real quantity: mean, spread, Monte Carlo error, effective draws, R-hat (by ArviZ)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -101,5 +101,5 @@ def _deviation(values: np.ndarray) -> float:
     return float(values.std(ddof=1)) if np.ptp(values) > 0 else 0.0
 
 
-def _scalar(value: Any) -> float:
+def _scalar(value: object) -> float:
     return float(np.asarray(value))

@@ -22,10 +22,10 @@ NUM_REPORTS = 20
 
 
 def map_states(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     target: Target,
     positions: ArrayLike,
-    *numbers: Any,
+    *numbers: ArrayLike,
     keys: Array | None = None,
     options: tuple[int, ...] = (),
     batch_size: int = 32,
@@ -72,12 +72,12 @@ def map_states(
 
 @partial(quick_jit, static_argnums=(0, 1, 2))
 def _mapped(
-    function: Callable[..., Any],
+    function: Callable[..., object],
     options: tuple[int, ...],
     batch_size: int,
     target: Target,
     items: tuple[Array, ...],
-    numbers: tuple[Any, ...],
+    numbers: tuple[ArrayLike, ...],
 ) -> Any:
     return jax.lax.map(lambda item: function(target, *item, *numbers, *options), items, batch_size=batch_size)
 

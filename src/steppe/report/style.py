@@ -7,13 +7,15 @@ survives grey printing. Figures are made without pyplot: no global state, no dis
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from steppe.errors import SteppeError
 from steppe.samplers.registry import list_entries
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
     from steppe.results import Estimate
@@ -71,11 +73,9 @@ def interval(axes: "Axes", estimate: "Estimate", place: float, *, vertical: bool
     if estimate.low is None or estimate.high is None:
         return
     reach = [[estimate.value - estimate.low], [estimate.high - estimate.value]]
-    look: dict[str, Any] = {"fmt": "none", "ecolor": "#222222", "elinewidth": 1.2, "capsize": 2.5}
-    if vertical:
-        axes.errorbar(place, estimate.value, yerr=reach, **look)
-    else:
-        axes.errorbar(estimate.value, place, xerr=reach, **look)
+    x, y = (place, estimate.value) if vertical else (estimate.value, place)
+    up, across = (reach, None) if vertical else (None, reach)
+    axes.errorbar(x, y, up, across, fmt="none", ecolor="#222222", elinewidth=1.2, capsize=2.5)
 
 
 def label(axes: "Axes", text: str, point: tuple[float, float], shift: tuple[float, float] = (4, -3)) -> None:
@@ -84,7 +84,7 @@ def label(axes: "Axes", text: str, point: tuple[float, float], shift: tuple[floa
     axes.annotate(text, point, shift, textcoords="offset points", bbox=ground, fontsize=9)
 
 
-def color_map(name: str) -> Any:
+def color_map(name: str) -> "Colormap":
     """A colour map of matplotlib by name."""
     return _matplotlib().colormaps[name]
 
@@ -99,7 +99,7 @@ def save(figure: "Figure", stem: Path) -> list[Path]:
     return [png, svg]
 
 
-def _matplotlib() -> Any:
+def _matplotlib() -> ModuleType:
     try:
         import matplotlib as mpl
     except ImportError as error:

@@ -1,7 +1,6 @@
 """Which number a goal moves, and which values of it are tried."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -22,7 +21,7 @@ COPIES = (1, 2, 3, 4, 6, 8)
 FLAT_NUMBERS = ("strength", "replicas", "coupling_variance")
 
 
-def number_for(recipe: Recipe, goal: str, named: Any) -> str:
+def number_for(recipe: Recipe, goal: str, named: str | None) -> str:
     """Which number a goal moves; refuses numbers that the recipe has not or that cannot serve the goal."""
     owned = _numbers(recipe)
     if goal == "loss":
@@ -62,7 +61,7 @@ def changes_the_law(recipe: Recipe, moved: str) -> bool:
     return moved in ("strength", "replicas", "center_weight", "inverse_temperature")
 
 
-def checked_values(recipe: Recipe, target: Target, moved: str, values: Any) -> list[float]:
+def checked_values(recipe: Recipe, target: Target, moved: str, values: Sequence[float] | None) -> list[float]:
     """Values to try, rising: those given, or a grid that fits the domain."""
     if values is None:
         return _default_values(target, moved)
@@ -91,7 +90,7 @@ def _default_values(target: Target, moved: str) -> list[float]:
     return [float(value) for value in grids[moved]]
 
 
-def with_value(recipe: Recipe, moved: str, value: Any) -> Recipe:
+def with_value(recipe: Recipe, moved: str, value: float) -> Recipe:
     """Return the recipe with a number set; the number of copies is one too, though it shapes the program."""
     if moved != "replicas":
         return recipe.replace(**{moved: value})

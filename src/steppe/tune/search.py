@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
@@ -55,7 +56,7 @@ def tune(
     num_chains: int = 8,
     num_warmup: int = 500,
     num_draws: int = 1000,
-    initial: Any = None,
+    initial: ArrayLike | None = None,
     progress: bool | None = None,
 ) -> Tuned:
     """Choose a number of a recipe for a target, by a stated rule, from short runs.
@@ -172,7 +173,7 @@ def _by_efficiency(moved: str, grid: Sequence[float]) -> Search:
             )
             best = max(tried, key=lambda trial: trial.flips_per_step.value)
         recipe = with_value(recipe, moved, best.value)
-        if adapts:
+        if adapts and best.step_size is not None:
             recipe = with_value(recipe, "step_size", best.step_size)
         return Chosen(recipe, tried, best, reason)
 
@@ -220,7 +221,8 @@ def _by_loss(moved: str, grid: Sequence[float], loss: float | None) -> Search:
                 report(len(tried))
         best = min(tried, key=lambda trial: abs(_loss_of(trial).value - wanted))
         tuned = with_value(recipe, moved, best.value)
-        tuned = with_value(tuned, "step_size", best.step_size)
+        if best.step_size is not None:
+            tuned = with_value(tuned, "step_size", best.step_size)
         return Chosen(tuned, tried, best, _why_loss(best, reference, wanted, crossing is not None), spent)
 
     return search
@@ -248,7 +250,7 @@ def _why_loss(best: Trial, reference: Measured, wanted: float, is_reached: bool)
     return reason if is_reached else reason + " No two neighbours among the values enclose it."
 
 
-def _at_least_two(name: str, value: Any) -> int:
+def _at_least_two(name: str, value: int) -> int:
     chains = count(f"tune({name}=...)", value)
     if chains < 2:
         raise RunError(f"`tune({name}={value})` leaves no error to state; use at least 2.")

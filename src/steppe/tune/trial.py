@@ -4,11 +4,11 @@ Numbers of a recipe are traced, so all settings of one recipe run the same compi
 """
 
 import dataclasses
-from typing import Any
 
 import jax
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.diagnostics.efficiency import efficiency
 from steppe.errors import GradientError
@@ -19,6 +19,7 @@ from steppe.run.adaptation import Adapt
 from steppe.run.result import Run
 from steppe.run.sample import sample
 from steppe.target import Target
+from steppe.trace import Trace
 from steppe.tune.tuned import Measured, Trial
 
 
@@ -34,7 +35,7 @@ class Trials:
     num_chains: int
     num_warmup: int
     num_draws: int
-    initial: Any
+    initial: ArrayLike | None
 
     def run(self, recipe: Recipe, adapt: bool | Adapt) -> Run:
         """Sample with a setting."""
@@ -123,7 +124,7 @@ def _loss(reference: Measured, mean: Measured) -> Measured:
     return Measured(reference.value - mean.value, float(np.hypot(reference.error, mean.error)))
 
 
-def _frozen_step(trace: Any) -> float | None:
+def _frozen_step(trace: Trace) -> float | None:
     if not trace.has("step_size"):
         return None
     return float(np.exp(np.log(trace.statistic("step_size")[:, -1].astype(float)).mean()))

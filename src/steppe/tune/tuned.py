@@ -2,12 +2,14 @@
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
 
 from steppe.kernel.compose import Recipe
 from steppe.presented import Presented
+from steppe.pytree import Relative
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,7 +91,7 @@ class Tuned(Presented):
         """The trial that was chosen."""
         return self.trials[self.chosen]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return everything as plain values, ready for JSON; `None` where a figure is not known."""
         return {
             "recipe": self.recipe.name,
@@ -115,14 +117,14 @@ class Tuned(Presented):
         return draw_trials(self, path)
 
 
-def _plain(value: Any) -> float | str | None:
-    if not hasattr(value, "multiple"):
-        value = float(value)
-        return value if np.isfinite(value) else None
-    return repr(value)
+def _plain(value: ArrayLike | Relative) -> float | str | None:
+    if isinstance(value, Relative):
+        return repr(value)
+    number = float(np.asarray(value))
+    return number if np.isfinite(number) else None
 
 
-def _plain_trial(trial: Trial) -> dict[str, Any]:
+def _plain_trial(trial: Trial) -> dict[str, object]:
     plain = dataclasses.asdict(trial)
     for name, figure in plain.items():
         if isinstance(figure, Measured):

@@ -1,6 +1,6 @@
 """The knobs of the explore section and the numbers the browser starts from."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from steppe.report import style
 from steppe.targets.bernoulli import PAPER_MODES, PAPER_PROBABILITIES
@@ -70,7 +70,7 @@ LAWS = (
 )
 
 
-def explore_data() -> dict[str, Any]:
+def explore_data() -> dict[str, object]:
     """Numbers for the browser."""
     return {
         "probabilities": PAPER_PROBABILITIES,

@@ -45,8 +45,7 @@ def states_of(target, recipe, copies, images, seed):
         initial=images[chosen],
         progress=False,
     )
-    levels = np.asarray(run.data["posterior"]["position"])
-    return levels.reshape(-1, 64).astype(np.float32)
+    return run.levels.reshape(-1, 64).astype(np.float32)
 
 
 def figures(target, states):

@@ -41,7 +41,7 @@ def four_bits(num_seeds):
             run = steppe.sample(
                 target, recipe, key=jax.random.key(seed), num_chains=4, num_draws=5000, progress=False
             )
-            levels = np.asarray(run.data["posterior"]["position"])
+            levels = run.levels
             index = (levels @ (8, 4, 2, 1)).ravel()
             shares.append(np.bincount(index.astype(int), minlength=16) / index.size)
         shares = np.asarray(shares)

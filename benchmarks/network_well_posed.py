@@ -60,7 +60,7 @@ def posterior_mean_rmse(data, seed, options):
         thinning=5,
         initial=annealed.position,
     )
-    positions = jnp.asarray(run.data["posterior"]["position"].to_numpy())
+    positions = jnp.asarray(run.positions)
     return {
         "rmse": rmse(whole.posterior_mean(positions, data.test.x), data.test.y),
         "rmse_after_annealing": start,

@@ -68,7 +68,7 @@ def main():
             num_draws=1,
             initial=start,
         )
-        save_picture(run.data["posterior"]["position"].to_numpy()[:, -1], options.picture)
+        save_picture(run.levels[:, -1], options.picture)
     print(
         json.dumps(
             {

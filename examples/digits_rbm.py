@@ -29,7 +29,7 @@ def main():
         machine.target, steppe.dmala(), key=jax.random.key(2), num_chains=16, num_warmup=1000, num_draws=1000
     )
     print(run.summary())
-    draw(bits[:16], run.trace.levels()[:, -1], machine.history)
+    draw(bits[:16], run.levels[:, -1], machine.history)
 
 
 @style.applied()

@@ -28,7 +28,7 @@ def main():
         run = steppe.sample(
             target, sweeps, key=jax.random.key(0), num_chains=4, num_warmup=500, num_draws=500
         )
-        positions = np.asarray(target.domain.from_levels(run.trace.levels()))
+        positions = run.positions
         lattices[name] = positions[0, -1].reshape(SIDE, SIDE)
         traces[name] = np.abs(positions.mean(axis=-1))
         summary = run.summary({"|m|": lambda s: abs(s.mean(axis=-1))})

@@ -40,7 +40,7 @@ def main():
     recipe = steppe.informed_permutation(("two_opt", "insert"))
     request = {"key": jax.random.key(1), "num_chains": 8, "num_warmup": 200, "num_draws": 1500}
     run = steppe.sample(warm, recipe, initial=cooled.best_position, **request)
-    tours = run.trace.levels()
+    tours = run.levels
     costs = np.asarray(warm.cost(warm.domain.from_levels(tours)))
     ranked = rank_robust(tours, costs, top=50, radius=4, target=warm, tolerance=0.01)
     shortest = int(np.argmin(ranked.costs))

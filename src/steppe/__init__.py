@@ -4,8 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from steppe import errors
-from steppe.domain import Binary, Categorical, Domain, Ordinal, Spin
-from steppe.permutation import Permutation
+from steppe.domain import Binary, Categorical, Domain, Ordinal, Permutation, Spin
 from steppe.target import Incremental, Target
 from steppe.audit import GradientAudit, audit_gradient
 from steppe import samplers

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from steppe.domain import Domain
+from steppe.domain import Domain, Variable
+from steppe.domain.variables import RESERVED
 
 if TYPE_CHECKING:
-    from xarray import DataTree
+    from xarray import Dataset, DataTree
 
 STATISTICS = (
     "log_density",
@@ -65,9 +66,9 @@ class Trace(NamedTuple):
 
     def to_datatree(self, attributes: Mapping[str, Any]) -> "DataTree":
         """Return the run as an xarray `DataTree` in ArviZ schema."""
-        from xarray import DataTree
+        from xarray import Dataset, DataTree
 
-        groups = {}
+        groups: dict[str, Dataset] = {}
         for prefix, warmup in (("", False), ("warmup_", True)):
             if self.has("levels"):
                 groups[f"{prefix}posterior"] = self._posterior(warmup)
@@ -76,18 +77,31 @@ class Trace(NamedTuple):
         tree.attrs.update(attributes)
         return tree
 
-    def _posterior(self, warmup: bool) -> Any:
+    def _posterior(self, warmup: bool) -> "Dataset":
         from xarray import Dataset
 
         levels = self.levels(warmup=warmup)
-        replica = ("replica",) if levels.ndim == 4 else ()
-        variables: dict[str, Any] = {"position": (("chain", "draw", *replica, "site"), levels)}
+        lead = ("chain", "draw", "replica")[: levels.ndim - 1]
+        variables, coordinates = {}, self._coordinates(levels)
+        for variable, values in zip(self.domain.variables, self.domain.values(levels).values(), strict=True):
+            name = f"{variable.name}_" if variable.name in RESERVED else variable.name
+            axes = name_axes(self.domain, variable)
+            variables[name] = ((*lead, *axes), values, self._attributes(variable))
+            for axis, (axis_name, size) in enumerate(zip(axes, variable.shape, strict=True)):
+                is_labelled = variable.labels is not None and axis == len(variable.shape) - 1 == 0
+                coordinates[axis_name] = np.asarray(variable.labels) if is_labelled else np.arange(size)
         if self.has("center"):
             center = self._part("center", warmup)
             variables["center"] = (("chain", "draw", "site", "level")[: center.ndim], center)
-        return Dataset(variables, coords=self._coordinates(levels))
+            coordinates.setdefault("site", np.asarray(self.domain.site_names))
+        return Dataset(variables, coords=coordinates)
 
-    def _statistics(self, warmup: bool) -> Any:
+    def _attributes(self, variable: Variable) -> dict[str, list[float]]:
+        """Values by level, from which levels come back; none where values are levels."""
+        table = self.domain.value_table_of(variable)
+        return {} if table is None else {"levels": table.tolist()}
+
+    def _statistics(self, warmup: bool) -> "Dataset":
         from xarray import Dataset
 
         variables = {}
@@ -101,6 +115,13 @@ class Trace(NamedTuple):
     @staticmethod
     def _coordinates(values: np.ndarray) -> dict[str, np.ndarray]:
         return {"chain": np.arange(values.shape[0]), "draw": np.arange(values.shape[1])}
+
+
+def name_axes(domain: Domain, variable: Variable) -> list[str]:
+    """Return the names of the axes of a variable: sites of a domain without names, else as ArviZ does."""
+    if not domain.has_names and len(variable.shape) == 1:
+        return ["site"]
+    return [f"{variable.name}_dim_{axis}" for axis in range(len(variable.shape))]
 
 
 def by_row(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -61,4 +61,4 @@ def test_netcdf_gives_back_draws_statistics_and_provenance(run, tmp_path):
     run.data.to_netcdf(path, engine="h5netcdf")
     with xarray.open_datatree(path, engine="h5netcdf") as back:
         assert back.identical(run.data)
-        assert back["posterior"]["position"].dtype == np.uint8
+        assert back["posterior"]["position"].dtype == np.int8

@@ -16,12 +16,12 @@ from small_runs import TARGET, digest, small_run
 
 import steppe
 from contract.cases import DOMAINS, RECIPES, target_on
+from steppe.domain.from_json import make_domain
 from steppe.errors import DamagedRunError, DomainError, RunMismatchError, SteppeError
 from steppe.kernel.blocks.metropolis import ProposalBlock
 from steppe.kernel.proposals.joint import JointProposal
 from steppe.run.storage.components import describe_component
 from steppe.run.storage.directory import RunDirectory
-from steppe.run.storage.domains import make_domain
 from steppe.run.storage.durable import read_json, write_json
 from steppe.run.storage.identity import are_close, identify_target
 from steppe.run.storage.leaves import name_leaves

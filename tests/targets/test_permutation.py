@@ -12,9 +12,10 @@ from scipy import stats
 import steppe
 from contract.cases import are_identical, quick_jit
 from steppe import targets
+from steppe.domain import Permutation
+from steppe.domain.permutation import checked_order
 from steppe.errors import DomainError, RecipeError, StartError
 from steppe.kernel.proposals.permutation_moves import KINDS, Move, apply_move, invert
-from steppe.permutation import Permutation, checked_order
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
 
 

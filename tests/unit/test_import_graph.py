@@ -25,7 +25,6 @@ LAYERS = [
     "validation",
     "random",
     "domain",
-    "permutation",
     "batching",
     "target",
     "audit",

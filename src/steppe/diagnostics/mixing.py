@@ -180,12 +180,13 @@ def _values(
     """Apply an observable chain by chain: positions are larger than levels."""
     values = []
     for chain in levels:
-        positions = np.asarray(domain.from_levels(chain.reshape(-1, domain.num_sites)))
+        flat = np.asarray(domain.from_levels(chain.reshape(-1, domain.num_sites)))
+        positions = domain.unflatten(flat)  # type: ignore[arg-type]
         result = np.asarray(function(positions))
-        if result.shape != positions.shape[:1]:
+        if result.shape != flat.shape[:1]:
             raise RunError(
-                f"The observable {name!r} must turn positions of shape {positions.shape} into "
-                f"{positions.shape[:1]}, one number each; it returned shape {result.shape}. Reduce the axes "
+                f"The observable {name!r} must turn positions of shape {flat.shape} into "
+                f"{flat.shape[:1]}, one number each; it returned shape {result.shape}. Reduce the axes "
                 "of a position, for example `lambda positions: positions.mean(axis=-1)`."
             )
         values.append(result.reshape(chain.shape[:-1]))

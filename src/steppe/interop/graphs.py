@@ -4,7 +4,7 @@ Both speak of energies, to be minimised; `U = −β · energy`. Bonds are stored
 full matrix, whichever is faster for the graph at hand.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 import jax
@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.domain import Binary, Spin
+from steppe.domain import Binary, Spin, Variable
 from steppe.errors import TargetError
 from steppe.optional import needed
 from steppe.targets.checks import array_of_shape, choice, number, positive
@@ -54,7 +54,8 @@ def from_bqm(bqm: Any, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadrat
     linear, (rows, columns, biases), offset = bqm.to_numpy_vectors(variable_order=list(bqm.variables))
     graph = Graph(np.stack([rows, columns], axis=1), np.asarray(biases), len(linear))
     is_spin = bqm.vartype is dimod.SPIN
-    return _from_energy("from_bqm", graph, linear, offset, is_spin, inverse_temperature)
+    labels = [str(label) for label in bqm.variables]
+    return _from_energy("from_bqm", graph, labels, linear, offset, is_spin, inverse_temperature)
 
 
 def from_networkx(
@@ -94,7 +95,8 @@ def from_networkx(
     if problem == "ising":
         network = network._replace(weights=-network.weights)
         weights = -array_of_shape("from_networkx(node weight)", weights, (network.num_sites,))
-    return _from_energy("from_networkx", network, weights, 0.0, problem == "ising", inverse_temperature)
+    labels, is_spin = [str(node) for node in graph.nodes], problem == "ising"
+    return _from_energy("from_networkx", network, labels, weights, 0.0, is_spin, inverse_temperature)
 
 
 def to_sampleset(bqm: Any, positions: ArrayLike) -> Any:
@@ -105,8 +107,7 @@ def to_sampleset(bqm: Any, positions: ArrayLike) -> Any:
     bqm
         The model `from_bqm` was given.
     positions
-        Positions of the target, any number of leading axes; `target.domain.from_levels(run.trace.levels())`
-        are all draws of a run.
+        Positions of the target, any number of leading axes; `run.positions` are all draws of a run.
     """
     dimod = needed("dimod", "graphs", "`to_sampleset`")
     if not isinstance(bqm, dimod.BinaryQuadraticModel):
@@ -124,16 +125,24 @@ def to_sampleset(bqm: Any, positions: ArrayLike) -> Any:
 
 
 def _from_energy(
-    name: str, graph: Graph, linear: Any, offset: Any, is_spin: bool, inverse_temperature: Any
+    name: str,
+    graph: Graph,
+    labels: Sequence[str],
+    linear: Any,
+    offset: Any,
+    is_spin: bool,
+    inverse_temperature: Any,
 ) -> BinaryQuadratic:
     """Turn `Σ w_ij v_i v_j + Σ l_i v_i + offset` into a target of the opposite sign."""
     weights = array_of_shape(f"{name}(edge weight)", graph.weights, (len(graph.edges),))
+    # As dimod writes them: spins s, bits x.
+    named = Variable("s" if is_spin else "x", (graph.num_sites,), labels=tuple(labels))
     model = Pairwise(
         bonds=bonds_of(graph._replace(weights=-weights)),
         field=-array_of_shape(f"{name}(node weight)", linear, (graph.num_sites,)),
         offset=-number(f"{name}(offset)", offset),
         inverse_temperature=positive(f"{name}(inverse_temperature=...)", inverse_temperature),
-        domain=(Spin if is_spin else Binary)(graph.num_sites),
+        domain=(Spin if is_spin else Binary)(graph.num_sites).with_variables(named),
     )
     return target_of(model, BinaryQuadratic)
 

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.domain import Binary, Categorical, Domain, Ordinal
+from steppe.domain import Binary, Categorical, Domain, Ordinal, Variable
 from steppe.errors import TargetError
 from steppe.run.result import Run
 from steppe.target import Target
@@ -46,10 +46,12 @@ class Packing(NamedTuple):
         """Bits where all elements have two values, ordered levels where all are alike, else categories."""
         counts = self._high - self._low + 1
         if (counts == 2).all():
-            return Binary(len(counts))
-        if all(site.is_ordered for site in self.sites) and (counts == counts[0]).all():
-            return Ordinal(len(counts), int(counts[0]))
-        return Categorical(len(counts), counts.tolist())
+            domain = Binary(len(counts))
+        elif all(site.is_ordered for site in self.sites) and (counts == counts[0]).all():
+            domain = Ordinal(len(counts), int(counts[0]))
+        else:
+            domain = Categorical(len(counts), counts.tolist())
+        return domain.with_variables(*(Variable(site.name, site.shape, site.low) for site in self.sites))
 
     def check_differentiable(self) -> None:
         """Refuse to differentiate with respect to what indexes an array."""

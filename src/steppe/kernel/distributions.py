@@ -84,7 +84,6 @@ class Gaussian(NamedTuple):
         return [self._mask_padding((value - self.mean) ** 2 * (-0.5 / self.variance) - norm)]
 
     def _mask_padding(self, array: Array) -> Array:
-        # Padded columns of a ragged one-hot domain hold no variable: no noise, no density.
-        if not self.domain.is_ragged:
-            return array
-        return array * self.domain.level_mask.astype(np.float32)
+        # Padded coordinates hold no variable: no noise, no density.
+        mask = self.domain.coordinate_mask
+        return array if mask is None else array * mask.astype(np.float32)

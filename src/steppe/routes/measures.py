@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steppe.domain.permutation import checked_order
 from steppe.errors import DomainError
-from steppe.permutation import checked_order
 
 
 def pairwise_mismatch_count(first: ArrayLike, second: ArrayLike) -> np.ndarray:

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steppe.domain import Permutation
 from steppe.errors import DomainError
 from steppe.kernel.proposals.permutation_moves import differences, is_move
-from steppe.permutation import Permutation
 from steppe.routes.measures import Edges, canonical_tours, distinct_tours
 from steppe.targets.tsp import Tsp
 from steppe.validation import count

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 
 from steppe.errors import RunError
@@ -117,6 +118,28 @@ class Run:
     def data(self) -> "DataTree":
         """The run as an xarray `DataTree` in ArviZ schema."""
         return self.trace.to_datatree({"steppe": self.description.model_dump_json()})
+
+    @property
+    def levels(self) -> np.ndarray:
+        """Kept draws as level indices, (chain, draw, [replica,] site), in the smallest type of integers."""
+        return self._kept_levels()
+
+    @property
+    def positions(self) -> Any:
+        """Kept draws as the log-density takes them, (chain, draw, [replica,] …).
+
+        An array of the shape of one position behind the leading axes, or a dictionary of arrays on a
+        `steppe.Product`.
+        """
+        domain = self.trace.domain
+        return jax.tree.map(np.asarray, domain.unflatten(domain.from_levels(self._kept_levels())))
+
+    def _kept_levels(self) -> np.ndarray:
+        if not self.trace.has("levels"):
+            raise RunError(
+                f"`sample(keep={self.description.keep!r})` keeps no draws. Sample with `keep='draws'`."
+            )
+        return self.trace.levels()
 
     @property
     def observers(self) -> "RunningFigures":

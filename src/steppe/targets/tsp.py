@@ -13,8 +13,9 @@ from jax import Array
 from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
+from steppe.domain import Permutation
+from steppe.domain.permutation import checked_order
 from steppe.errors import TargetError
-from steppe.permutation import Permutation, checked_order
 from steppe.pytree import is_concrete, piece, static
 from steppe.targets.checks import choice, positive, real_array, square_matrix
 from steppe.targets.model import ModelTarget

@@ -15,8 +15,8 @@ from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
 from steppe.domain import Binary
+from steppe.domain.permutation import checked_order
 from steppe.errors import TargetError
-from steppe.permutation import checked_order
 from steppe.pytree import piece
 from steppe.targets.model import ModelTarget
 

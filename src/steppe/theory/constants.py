@@ -15,7 +15,7 @@ from jax import Array
 
 from steppe.compiling import quick_jit
 from steppe.diagnostics.flatness.tables import level_distances, log_table
-from steppe.domain import MAX_ENUMERATED, Categorical, Domain
+from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, RecipeError
 from steppe.target import Target
 
@@ -172,7 +172,7 @@ def _box_constants(domain: Domain, center_box: Box | None) -> dict[str, float]:
             "center_alignment": -math.inf,
         }
     low, high = check_box(center_box)
-    coordinates = [_site_vectors(domain, site) - high for site in range(domain.num_sites)]
+    coordinates = [domain.points(site) - high for site in range(domain.num_sites)]
     width = high - low
     squared = sum(
         (np.maximum(np.abs(lower), np.abs(lower + width)) ** 2).sum(axis=1).max() for lower in coordinates
@@ -184,13 +184,6 @@ def _box_constants(domain: Domain, center_box: Box | None) -> dict[str, float]:
     }
 
 
-def _site_vectors(domain: Domain, site: int) -> np.ndarray:
-    """Embedding of the levels of a site, level × coordinate."""
-    if isinstance(domain, Categorical):
-        return np.eye(domain.num_levels[site], domain.max_levels)
-    return np.asarray(domain.levels)[:, None]  # type: ignore[attr-defined]
-
-
 def _smallest_product(lower: np.ndarray, width: float) -> float:
     """Smallest `x·y` with `x`, `y` each in one of the boxes `[lower_l, lower_l + width]`."""
     first, second = lower[:, None], lower[None]
@@ -200,7 +193,7 @@ def _smallest_product(lower: np.ndarray, width: float) -> float:
 
 def largest_norm(domain: Domain) -> float:
     """`sup |θ|` over all states."""
-    squared = (np.max((_site_vectors(domain, site) ** 2).sum(1)) for site in range(domain.num_sites))
+    squared = (np.max((domain.points(site) ** 2).sum(1)) for site in range(domain.num_sites))
     return math.sqrt(sum(squared))
 
 

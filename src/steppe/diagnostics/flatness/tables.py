@@ -9,7 +9,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from steppe.domain import Categorical, Domain
+from steppe.domain import Domain
 from steppe.target import Target
 
 
@@ -48,12 +48,10 @@ def level_distances(domain: Domain) -> list[np.ndarray]:
 
 def distances_to(domain: Domain, center: np.ndarray) -> list[np.ndarray]:
     """Squared distance of every level of every site to a point that need not be a state."""
-    if isinstance(domain, Categorical):
-        return [
-            (row**2).sum() + 1 - 2 * row[:size] for row, size in zip(center, domain.num_levels, strict=True)
-        ]
-    levels = np.asarray(domain.levels)  # type: ignore[attr-defined]
-    return [(levels - coordinate) ** 2 for coordinate in center]
+    return [
+        np.square(domain.points(site) - np.reshape(row, (1, -1))).sum(axis=1)
+        for site, row in enumerate(center)
+    ]
 
 
 def smoothed(table: np.ndarray, domain: Domain, coupling_variance: float) -> np.ndarray:

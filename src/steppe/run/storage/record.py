@@ -10,8 +10,8 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
 from steppe.domain import Domain
+from steppe.domain.from_json import make_domain
 from steppe.errors import DamagedRunError, DomainError, RunMismatchError
-from steppe.run.storage.domains import make_domain
 
 FORMAT = 2
 

@@ -6,9 +6,10 @@ and one discrete Langevin formula serves all domains: it only asks for the inner
 with the jump from the current level to another one, and for the squared length of that jump.
 """
 
+import copy
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.domain.variables import Variable, check_variables, count_from
 from steppe.errors import DomainError
 from steppe.pytree import is_concrete
 from steppe.validation import count
@@ -23,9 +25,15 @@ from steppe.validation import count
 MAX_ENUMERATED = 2**20
 MAX_INDEXED = 2**31 - 1
 
+# How many sites, or their shape.
+SiteShape = int | Sequence[int]
+
 
 class Domain:
-    """Sites × levels. Use one of `Binary`, `Spin`, `Ordinal`, `Categorical`.
+    """Sites × levels. Use one of `Binary`, `Spin`, `Ordinal`, `Categorical`, `Permutation`, `Product`.
+
+    Kernels hold a position as one array of sites, whatever the shape and the names of the sites; `unflatten`
+    makes of it what a log-density takes.
 
     Attributes
     ----------
@@ -34,12 +42,18 @@ class Domain:
     num_levels
         Tuple with the number of levels of each site.
     shape
-        Shape of one position.
+        Shape of one position as kernels hold it; the first axis counts sites.
+    site_shape
+        Shape in which a log-density sees the sites.
+    variables
+        Under which names and in which shapes sites are known in stored draws.
     """
 
     num_sites: int
     num_levels: tuple[int, ...]
     shape: tuple[int, ...]
+    site_shape: tuple[int, ...]
+    variables: tuple[Variable, ...]
 
     # What the kind of domain is called in files; never changes, whatever the class is called.
     id: ClassVar[str]
@@ -47,9 +61,11 @@ class Domain:
     # Whether every site takes any level whatever the others do; orders are the exception.
     is_site_product = True
 
-    def __init__(self, num_sites: int, num_levels: Sequence[int]) -> None:
-        self.num_sites = num_sites
+    def __init__(self, site_shape: tuple[int, ...], num_levels: Sequence[int]) -> None:
+        self.site_shape = site_shape
+        self.num_sites = math.prod(site_shape)
         self.num_levels = tuple(num_levels)
+        self.variables = (Variable("position", site_shape),)
 
     # ---- sizes -------------------------------------------------------------------------------
 
@@ -82,6 +98,11 @@ class Domain:
     def level_mask(self) -> np.ndarray:
         """Boolean site × level table of the levels that exist."""
         return np.arange(self.max_levels) < np.asarray(self.num_levels)[:, None]
+
+    @property
+    def coordinate_mask(self) -> np.ndarray | None:
+        """Which numbers of a position stand for something, of shape `shape`; `None` where all do."""
+        return None
 
     @property
     def level_dtype(self) -> np.dtype:
@@ -164,6 +185,65 @@ class Domain:
         is_by_site = given.ndim > 0 and given.shape[-1] == self.num_sites
         return np.asarray(self.num_levels) if is_by_site else self.max_levels
 
+    # ---- names, shapes and values ----------------------------------------------------------------
+
+    @property
+    def has_names(self) -> bool:
+        """Whether sites have names of their own."""
+        return self.variables != (Variable("position", self.site_shape),)
+
+    def with_variables(self, *variables: Variable) -> Self:
+        """Return this domain with sites known under other names; nothing else changes."""
+        named = copy.copy(self)
+        named.variables = check_variables(variables, self.num_sites)
+        return named
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether a log-density takes positions as kernels hold them."""
+        return len(self.site_shape) == 1
+
+    def unflatten(self, position: Array) -> Any:
+        """A position, or a batch of them, as the log-density takes it."""
+        lead = position.shape[: position.ndim - len(self.shape)]
+        return position.reshape((*lead, *self.site_shape, *self.shape[1:]))
+
+    def flatten(self, structured: Any) -> Array:
+        """The inverse of `unflatten`: positions, or gradients, as kernels hold them."""
+        return flatten_part("A position", self, structured)
+
+    @property
+    def value_table(self) -> np.ndarray | None:
+        """Values by level, where they are not the levels themselves."""
+        return None
+
+    def values(self, levels: np.ndarray) -> dict[str, np.ndarray]:
+        """Values of the variables by name, from levels of shape `(..., num_sites)`.
+
+        They are what a site stands for: −1 or +1 of a spin, the real number of an ordered level, the number
+        of a category or item.
+        """
+        ends = np.cumsum([variable.size for variable in self.variables])
+        parts = zip(self.variables, np.split(levels, ends[:-1], axis=-1), strict=True)
+        return {
+            variable.name: self._evaluate(variable, part).reshape((*part.shape[:-1], *variable.shape))
+            for variable, part in parts
+        }
+
+    def value_table_of(self, variable: Variable) -> np.ndarray | None:
+        """Values by level of the sites of one variable, where they are not the levels themselves."""
+        return None if variable.low is not None else self.value_table
+
+    def _evaluate(self, variable: Variable, levels: np.ndarray) -> np.ndarray:
+        if variable.low is not None:
+            return count_from(variable.low, levels, self.max_levels)
+        return levels if self.value_table is None else self.value_table[levels]
+
+    @property
+    def site_names(self) -> list[str]:
+        """Every site by the name of its variable and its place in it."""
+        return [name for variable in self.variables for name in variable.site_names]
+
     # ---- geometry of one-site moves ------------------------------------------------------------
 
     def slopes(self, position: Array, gradient: Array) -> Array:
@@ -172,6 +252,10 @@ class Domain:
 
     def squared_jumps(self, position: Array) -> Array:
         """Table `|level_k − position_i|²`, site × level."""
+        raise NotImplementedError
+
+    def points(self, site: int) -> np.ndarray:
+        """Embedding of the levels of one site, level × coordinate."""
         raise NotImplementedError
 
     def differs(self, first: Array, second: Array) -> Array:
@@ -201,10 +285,14 @@ class Domain:
 
     def to_json(self) -> dict[str, object]:
         """Id and parameters of the domain, as they stand in files."""
-        return {"id": self.id, "shape": [self.num_sites]}
+        described: dict[str, object] = {"id": self.id, "shape": list(self.site_shape)}
+        if self.has_names:
+            described["variables"] = [variable.to_json() for variable in self.variables]
+        return described
 
     def _identity(self) -> tuple[Any, ...]:
-        return (type(self).__name__, self.num_levels)
+        # Names are labels: they change nothing that is computed.
+        return (self.id, self.site_shape, self.num_levels)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Domain) and self._identity() == other._identity()
@@ -213,208 +301,30 @@ class Domain:
         return hash(self._identity())
 
 
-class Ordinal(Domain):
-    """Sites that take one of the same increasing real levels.
-
-    Parameters
-    ----------
-    num_sites
-        Number of sites, at least 1.
-    levels
-        At least two strictly increasing finite reals, or an integer `K` for `0, 1, …, K − 1`.
-    """
-
-    id = "ordinal"
-
-    def __init__(self, num_sites: int, levels: int | Sequence[float]) -> None:
-        values = _levels(levels)
-        super().__init__(
-            count("num_sites", num_sites, error=DomainError, remedy=""), [len(values)] * num_sites
-        )
-        self.levels = values
-        self.shape = (self.num_sites,)
-
-    @property
-    def _table(self) -> np.ndarray:
-        return np.asarray(self.levels, dtype=jnp.result_type(float))
-
-    @property
-    def squared_unit(self) -> float:
-        return float(np.diff(self.levels).min() ** 2)
-
-    def is_member(self, position: np.ndarray) -> np.ndarray:
-        return np.isin(position.astype(self._table.dtype), self._table)
-
-    def to_levels(self, position: Array) -> Array:
-        return jnp.searchsorted(self._midpoints, position).astype(self.level_dtype)
-
-    def from_levels(self, levels: ArrayLike) -> Array:
-        return jnp.asarray(self._table)[self._checked_levels(levels)]
-
-    def slopes(self, position: Array, gradient: Array) -> Array:
-        return gradient[:, None] * (self._table - position[:, None])
-
-    def squared_jumps(self, position: Array) -> Array:
-        return jnp.square(self._table - position[:, None])
-
-    def differs(self, first: Array, second: Array) -> Array:
-        return first != second
-
-    def replace_sites(self, position: Array, sites: Array, levels: Array) -> Array:
-        return position.at[sites].set(self.from_levels(levels))
-
-    @property
-    def squared_flip(self) -> float:
-        return (self.levels[1] - self.levels[0]) ** 2
-
-    def flip_slopes(self, position: Array, gradient: Array) -> Array:
-        return gradient * (self._level_sum - 2 * position)
-
-    def flip(self, position: Array, sites: Array) -> Array:
-        # A select rather than arithmetic: levels such as 0.1 and 0.7 must come back bit for bit.
-        low, high = self._table
-        return jnp.where(sites, jnp.where(position == low, high, low), position)
-
-    @property
-    def _midpoints(self) -> np.ndarray:
-        return (self._table[1:] + self._table[:-1]) / 2
-
-    @property
-    def _level_sum(self) -> float:
-        return self.levels[0] + self.levels[1]
-
-    def to_json(self) -> dict[str, object]:
-        return {**super().to_json(), "levels": list(self.levels)}
-
-    def _identity(self) -> tuple[Any, ...]:
-        return (*super()._identity(), self.levels)
-
-    def __repr__(self) -> str:
-        return f"Ordinal({self.num_sites}, levels={list(self.levels)})"
+def to_site_shape(given: Any) -> tuple[int, ...]:
+    """Return a number of sites, or a shape of them, as a shape."""
+    if not isinstance(given, tuple | list):
+        return (count("num_sites", given, error=DomainError, remedy=""),)
+    if not given:
+        raise DomainError(f"`num_sites` must be an integer of at least 1, or a shape of them; got {given!r}.")
+    return tuple(
+        count(f"num_sites[{axis}]", size, error=DomainError, remedy="") for axis, size in enumerate(given)
+    )
 
 
-class Binary(Ordinal):
-    """Bits: every site is 0 or 1."""
-
-    id = "binary"
-
-    def __init__(self, num_sites: int) -> None:
-        super().__init__(num_sites, (0.0, 1.0))
-
-    def to_json(self) -> dict[str, object]:
-        return Domain.to_json(self)
-
-    def __repr__(self) -> str:
-        return f"Binary({self.num_sites})"
+def show_sites(site_shape: tuple[int, ...]) -> str:
+    """Return a shape as it is written in the call that made the domain."""
+    return str(site_shape[0]) if len(site_shape) == 1 else str(site_shape)
 
 
-class Spin(Ordinal):
-    """Spins: every site is −1 or +1. A flip is a jump of length 2, which the step size feels."""
-
-    id = "spin"
-
-    def __init__(self, num_sites: int) -> None:
-        super().__init__(num_sites, (-1.0, 1.0))
-
-    def to_json(self) -> dict[str, object]:
-        return Domain.to_json(self)
-
-    def __repr__(self) -> str:
-        return f"Spin({self.num_sites})"
-
-
-class Categorical(Domain):
-    """Unordered levels as one-hot rows; a position has shape `(num_sites, max_levels)`.
-
-    Parameters
-    ----------
-    num_sites
-        Number of sites, at least 1.
-    num_levels
-        Number of levels, at least 2: one integer for all sites or one per site. With one per site,
-        rows are padded with zeros to the largest number; a padded column is never chosen.
-    """
-
-    id = "categorical"
-
-    def __init__(self, num_sites: int, num_levels: int | Sequence[int]) -> None:
-        num_sites = count("num_sites", num_sites, error=DomainError, remedy="")
-        super().__init__(num_sites, _level_counts(num_sites, num_levels))
-        self.shape = (self.num_sites, self.max_levels)
-
-    @property
-    def squared_unit(self) -> float:
-        return 2.0
-
-    def is_member(self, position: np.ndarray) -> np.ndarray:
-        one_hot = np.isin(position, (0, 1)).all(axis=-1) & (position.sum(axis=-1) == 1)
-        return one_hot & (position * ~self.level_mask == 0).all(axis=-1)
-
-    def to_levels(self, position: Array) -> Array:
-        return jnp.argmax(position, axis=-1).astype(self.level_dtype)
-
-    def from_levels(self, levels: ArrayLike) -> Array:
-        levels = self._checked_levels(levels)
-        return jax.nn.one_hot(levels, self.max_levels, dtype=jnp.result_type(float))
-
-    def slopes(self, position: Array, gradient: Array) -> Array:
-        return gradient - jnp.sum(gradient * position, axis=-1, keepdims=True)
-
-    def squared_jumps(self, position: Array) -> Array:
-        return 2 * (1 - position)
-
-    def differs(self, first: Array, second: Array) -> Array:
-        return jnp.any(first != second, axis=-1)
-
-    def replace_sites(self, position: Array, sites: Array, levels: Array) -> Array:
-        return position.at[sites].set(self.from_levels(levels))
-
-    @property
-    def squared_flip(self) -> float:
-        return 2.0
-
-    def flip_slopes(self, position: Array, gradient: Array) -> Array:
-        return jnp.sum(gradient * (1 - 2 * position), axis=-1)
-
-    def flip(self, position: Array, sites: Array) -> Array:
-        return jnp.where(sites[..., None], 1 - position, position)
-
-    def to_json(self) -> dict[str, object]:
-        return {**super().to_json(), "num_levels": list(self.num_levels)}
-
-    def __repr__(self) -> str:
-        levels = list(self.num_levels) if self.is_ragged else self.max_levels
-        return f"Categorical({self.num_sites}, {levels})"
-
-
-def _levels(levels: int | Sequence[float]) -> tuple[float, ...]:
-    sequence = np.arange(levels) if isinstance(levels, int | np.integer) else levels
+def flatten_part(name: str, domain: Domain, structured: Any) -> Array:
+    """Return an array with the sites of a domain on one axis, or say which shape was wanted."""
+    wanted = (*domain.site_shape, *domain.shape[1:])
     try:
-        given = np.asarray(list(sequence))
-        values = given.astype(float) if given.dtype.kind in "uif" else np.empty((0, 0))
-    except (TypeError, ValueError):
-        values = np.empty((0, 0))
-    with np.errstate(over="ignore"):
-        in_use = values.astype(jnp.result_type(float))  # levels must stay apart in this precision
-    increasing = values.ndim == 1 and np.isfinite(in_use).all() and (np.diff(in_use) > 0).all()
-    if not increasing or values.size < 2:
-        raise DomainError(
-            "`levels` must be at least two strictly increasing finite numbers, or an integer of at "
-            f"least 2; got {levels!r}. A site with one level is a constant: leave it out."
-        )
-    return tuple(float(value) for value in values)
-
-
-def _level_counts(num_sites: int, num_levels: int | Sequence[int]) -> list[int]:
-    if isinstance(num_levels, int | np.integer):
-        num_levels = [int(num_levels)] * num_sites
-    counts = list(num_levels) if isinstance(num_levels, Iterable) else [num_levels]
-    if len(counts) != num_sites:
-        raise DomainError(
-            f"`num_levels` must be one integer or one per site; got {num_levels!r} for {num_sites} sites."
-        )
-    remedy = "A site with one level is a constant: leave it out."
-    return [
-        count(f"num_levels[{site}]", value, 2, error=DomainError, remedy=remedy)
-        for site, value in enumerate(counts)
-    ]
+        array = jnp.asarray(structured, jnp.result_type(float))
+    except (TypeError, ValueError) as error:
+        raise DomainError(f"{name} must be an array of shape {wanted}; got {structured!r}.") from error
+    lead = array.shape[: array.ndim - len(wanted)]
+    if array.shape != (*lead, *wanted):
+        raise DomainError(f"{name} must have shape {wanted}; got {array.shape}.")
+    return array.reshape((*lead, *domain.shape))

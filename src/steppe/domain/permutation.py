@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.domain import MAX_ENUMERATED, MAX_INDEXED, Domain
+from steppe.domain.base import MAX_ENUMERATED, MAX_INDEXED, Domain
 from steppe.errors import DomainError
 from steppe.validation import count
 
@@ -35,7 +35,7 @@ class Permutation(Domain):
 
     def __init__(self, num_sites: int) -> None:
         num_sites = count("Permutation(num_sites)", num_sites, 2, error=DomainError, remedy="")
-        super().__init__(num_sites, [num_sites] * num_sites)
+        super().__init__((num_sites,), [num_sites] * num_sites)
         self.shape = (self.num_sites,)
 
     @property

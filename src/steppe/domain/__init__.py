@@ -1,0 +1,21 @@
+"""Domains: where a discrete variable lives."""
+
+from steppe.domain.base import MAX_ENUMERATED, MAX_INDEXED, Domain
+from steppe.domain.categorical import Categorical
+from steppe.domain.permutation import Permutation
+from steppe.domain.product import Product
+from steppe.domain.real import Binary, Ordinal, Spin
+from steppe.domain.variables import Variable
+
+__all__ = [
+    "MAX_ENUMERATED",
+    "MAX_INDEXED",
+    "Binary",
+    "Categorical",
+    "Domain",
+    "Ordinal",
+    "Permutation",
+    "Product",
+    "Spin",
+    "Variable",
+]

@@ -31,7 +31,7 @@ SCHEDULES = {
 
 
 def methods():
-    small, large = perceptron.methods(BUDGET, 5), perceptron.methods(BUDGET, 9)
+    small, large = perceptron.make_methods(BUDGET, 5), perceptron.make_methods(BUDGET, 9)
     return {
         "dmala": small["dmala"],
         "edmala": small["edmala"],
@@ -129,7 +129,7 @@ def main():
                         continue
                     begun = time.process_time()
                     row = {"loss": loss, "instance": instance, "method": name, "span": span}
-                    row |= perceptron.solved(problem, target, methods()[name], span, 1000 + instance, FLIPS)
+                    row |= perceptron.solve(problem, target, methods()[name], span, 1000 + instance, FLIPS)
                     row["cpu_seconds"] = time.process_time() - begun
                     rows.append(row)
                     with arguments.out.open("a") as file:

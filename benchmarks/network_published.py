@@ -15,15 +15,21 @@ import time
 import numpy as np
 
 from steppe import datasets, targets
-from steppe_edlp.bnn.chains import logged
-from steppe_edlp.bnn.published import CENTERS, PAPER, recipes
+from steppe_edlp.bnn.chains import log_chains
+from steppe_edlp.bnn.run import make_recipes
+from steppe_edlp.experiment import EXPERIMENTS
+from steppe_edlp.request import Request
+
+EXPERIMENT = EXPERIMENTS["bnn"]
+SIZE = EXPERIMENT.size(Request(scale="full"))
+PAPER = {(row["data"], row["sampler"]): (row["likelihood"], row["rmse"]) for row in EXPERIMENT.published}
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--dataset", default="compas", choices=tuple(CENTERS))
+    parser.add_argument("--dataset", default="compas", choices=tuple(SIZE.centers))
     parser.add_argument("--data", default=None)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--chains", type=int, default=50)
@@ -43,9 +49,9 @@ def main():
     for name in options.samplers.split(","):
         figures, start = [], time.perf_counter()
         for seed in range(options.seeds):
-            found = logged(
+            found = log_chains(
                 target,
-                recipes(options.dataset)[name],
+                make_recipes(SIZE, options.dataset, [name])[name],
                 data.test.x,
                 seed,
                 num_chains=options.chains,
@@ -55,7 +61,7 @@ def main():
             figures.append([found.likelihood.mean(), errors.mean(), found.acceptance.mean()])
         seconds = (time.perf_counter() - start) / options.seeds
         mean, spread = np.mean(figures, 0), np.std(figures, 0, ddof=int(options.seeds > 1))
-        paper = PAPER[options.dataset][name]
+        paper = PAPER[options.dataset, name]
         rows[name] = {"mean": mean.tolist(), "spread": spread.tolist(), "paper": paper, "seconds": seconds}
         print(
             f"{name:8s} {mean[0]:.4f} ± {spread[0]:.4f} ({paper[0]:.4f})   {mean[1]:.4f} ± {spread[1]:.4f} "

@@ -16,7 +16,7 @@ import numpy as np
 
 import steppe
 from steppe import datasets, targets
-from steppe_edlp.bnn.tables import baselines, rmse
+from steppe_edlp.bnn.tabular import find_rmse, fit_baselines
 
 LIMITS = {"compas": 0.461, "adult": 0.335, "blog": 0.175, "news": 0.066}
 PAPER_BEST = {"compas": 0.4752, "adult": 0.3861, "blog": 0.3211, "news": 0.0915}
@@ -49,7 +49,7 @@ def posterior_mean_rmse(data, seed, options):
         num_steps=options.anneal,
     )
     last_step = float(np.median(annealed.history["step_size"][:, -1]))
-    start = rmse(whole.posterior_mean(annealed.position, data.test.x), data.test.y)
+    start = find_rmse(whole.posterior_mean(annealed.position, data.test.x), data.test.y)
     run = steppe.sample(
         whole,
         steppe.dmala(last_step),
@@ -62,7 +62,7 @@ def posterior_mean_rmse(data, seed, options):
     )
     positions = jnp.asarray(run.positions)
     return {
-        "rmse": rmse(whole.posterior_mean(positions, data.test.x), data.test.y),
+        "rmse": find_rmse(whole.posterior_mean(positions, data.test.x), data.test.y),
         "rmse_after_annealing": start,
         "train_mse": float(-whole.log_likelihood(positions[:, -1], data.train.x, data.train.y).mean()),
         "step_size": last_step,
@@ -87,7 +87,7 @@ def main():
     options = parser.parse_args()
     for name in options.names:
         data = datasets.load(name, data=options.data, as_published=True)
-        constant, linear = (error for _, error in baselines(data.train, data.test).values())
+        constant, linear = (error for _, error in fit_baselines(data.train, data.test).values())
         start = time.perf_counter()
         runs = [posterior_mean_rmse(data, seed, options) for seed in range(options.seeds)]
         seconds = (time.perf_counter() - start) / options.seeds

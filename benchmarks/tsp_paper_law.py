@@ -17,7 +17,7 @@ import numpy as np
 import steppe
 from steppe import targets
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
-from steppe_edlp.tsp.landscape import exact_costs
+from steppe_edlp.tsp.enumeration import enumerate_costs
 
 NUM_CHAINS = 256
 SAMPLERS = {
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20_000)
     arguments = parser.parse_args()
     names = ("optimum", "mean", "std", "optimal_share")
-    exact = {name: float(getattr(exact_costs(), name)) for name in names}
+    exact = {name: float(getattr(enumerate_costs(), name)) for name in names}
     print("exact:", "  ".join(f"{name} {value:.6g}" for name, value in exact.items()))
     rows = []
     for name in SAMPLERS:

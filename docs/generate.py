@@ -22,14 +22,14 @@ HERE = Path(__file__).parent
 NOTICE = "<!-- Written by `python docs/generate.py`; edit docs/recipes.toml or the docstring. -->\n\n"
 # Experiments of `steppe reproduce` in the order of the page of claims; those with recorded results are on it.
 EXPERIMENTS = {
-    "bernoulli": "Four bits",
-    "eta": "The strength of the coupling",
-    "tsp": "Eight cities",
-    "rbm": "Images of a Boltzmann machine",
-    "bnn": "Binary networks",
-    "flatness": "Samplers whose law favours flat modes",
-    "runtime": "Run time",
-    "theory": "Bounds and theorems",
+    "bernoulli": "Four-bit Bernoulli target",
+    "eta": "The coupling variance η of a binary network",
+    "tsp": "Travelling salesman, 8 cities",
+    "rbm": "RBM on MNIST",
+    "bnn": "Binary neural networks on tables",
+    "flatness": "Distributions that favour flat modes",
+    "runtime": "Time per update",
+    "theory": "Bounds and exact numbers",
 }
 FIGURES = {
     "theory": {

@@ -13,13 +13,28 @@ from pathlib import Path
 
 import numpy as np
 
-from steppe.results import Column, Estimate, Table, Verdict
-from steppe_edlp import catalogue
-from steppe_edlp.catalogue import Experiment
-from steppe_edlp.request import Findings
+from steppe_edlp.experiment import EXPERIMENTS, Experiment
+from steppe_edlp.request import Found
 
 NAME = "fake"
-EXPERIMENT = Experiment(NAME, "Squares", "Are squares positive?", ("dula", "dmala"))
+EXPERIMENT = Experiment.model_validate(
+    {
+        "name": NAME,
+        "title": "Squares",
+        "question": "Are squares positive?",
+        "samplers": ("dula", "dmala"),
+        "sizes": {"quick": {}, "full": {}},
+        "tables": {
+            "squares": {
+                "title": "Squares",
+                "columns": [{"key": "seed", "label": "seed"}, {"key": "square", "label": "square"}],
+            }
+        },
+        "claims": [
+            {"claim": "Squares are positive.", "sentence": "Yes.", "estimate": "total", "is_exact": True}
+        ],
+    }
+)
 CALLS: list[str] = []
 
 
@@ -31,22 +46,13 @@ def square(number):
     return {"square": number * number, "row": np.arange(number, dtype=float) / 3}
 
 
-def run(request, work):
+def run(experiment, request, work):
     seeds = request.seeds(6)
     found = work.all({f"piece-{seed}": partial(square, seed) for seed in seeds}, at_once=1)
     rows = [{"seed": seed, "square": found[f"piece-{seed}"]["square"]} for seed in seeds]
-    columns = [Column(key="seed", label="seed"), Column(key="square", label="square")]
-    total = sum(float(one["row"].sum()) for one in found.values())
-    return Findings(
-        verdicts=[
-            Verdict(
-                claim="Squares are positive.",
-                outcome="holds",
-                sentence="Yes.",
-                estimate=Estimate(value=total),
-            )
-        ],
-        tables=[Table(key="squares", title="Squares", columns=columns, rows=rows)],
+    return Found(
+        rows={"squares": rows},
+        facts={"total": sum(float(one["row"].sum()) for one in found.values())},
         arrays={"rows": np.concatenate([one["row"] for one in found.values()])},
         seeds=seeds,
     )
@@ -57,7 +63,7 @@ def install(setitem=dict.__setitem__):
     module = types.ModuleType(f"steppe_edlp.{NAME}.run")
     module.run = run
     setitem(sys.modules, module.__name__, module)
-    setitem(catalogue.EXPERIMENTS, NAME, EXPERIMENT)
+    setitem(EXPERIMENTS, NAME, EXPERIMENT)
 
 
 def without_times(path):

@@ -4,29 +4,30 @@ import numpy as np
 import pytest
 
 import steppe
+from small_experiments import shrink
 from steppe.datasets import Split
 from steppe.errors import RunError
 from steppe.targets import binary_network
-from steppe_edlp.bnn import captions
 from steppe_edlp.bnn import run as protocol
-from steppe_edlp.bnn.chains import Heat, Logged, logged
-from steppe_edlp.bnn.tables import Rows, baselines, load, requested_tables
+from steppe_edlp.bnn.chains import Heat, Logged, log_chains
+from steppe_edlp.bnn.tabular import Rows, find_requested, fit_baselines, load_rows
+from steppe_edlp.engine import carry_out
+from steppe_edlp.experiment import EXPERIMENTS
 from steppe_edlp.figures import draw
 from steppe_edlp.request import Request
 from steppe_edlp.runtime import run as runtime
-from steppe_edlp.work import Work
-from test_tsp_experiment import as_results
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.float32)
-TINY = protocol.Size(4, 3, 5, 3, 2, 2, 2)
+SIZES = {"num_hidden": 4, "num_chains": 3, "num_points": 4, "num_posed_chains": 3, "num_seeds": 2}
+TINY = shrink("bnn", **SIZES, num_cooling=2, num_kept=2)
 
 
 @pytest.mark.slow
 def test_log_points_are_five_steps_apart_and_have_outputs_of_every_row():
     target = binary_network(X, Y, 4, preset="published")
-    found = logged(target, steppe.dmala(0.1), X[:7], 0, num_chains=5, num_points=6)
+    found = log_chains(target, steppe.dmala(0.1), X[:7], 0, num_chains=5, num_points=6)
     assert found.outputs.shape == (6, 7)
     assert found.likelihood.shape == (6,)
     assert ((found.outputs > 0) & (found.outputs < 1)).all()
@@ -36,30 +37,30 @@ def test_log_points_are_five_steps_apart_and_have_outputs_of_every_row():
 @pytest.mark.slow
 def test_cooling_adapts_only_corrected_samplers_and_only_while_it_lasts():
     target = binary_network(X, Y, 4)
-    hot = logged(target, steppe.dmala(5.0), X, 0, num_chains=5, num_points=60, heat=Heat(50, 0.5))
+    hot = log_chains(target, steppe.dmala(5.0), X, 0, num_chains=5, num_points=60, heat=Heat(50, 0.5))
     assert hot.acceptance[-10:].mean() > hot.acceptance[0]
-    cold = logged(target, steppe.dula(0.1), X, 0, num_chains=5, num_points=4, heat=Heat(2, 0.5))
+    cold = log_chains(target, steppe.dula(0.1), X, 0, num_chains=5, num_points=4, heat=Heat(2, 0.5))
     np.testing.assert_allclose(cold.acceptance, 1)
 
 
 def test_least_squares_beats_a_constant_where_y_is_linear():
     linear = Split(X, np.clip(0.5 + 0.1 * X[:, 1], 0, 1))
-    found = baselines(linear, linear)
+    found = fit_baselines(linear, linear)
     assert found["linear"][1] < 0.01 < found["constant"][1]
 
 
 def test_tables_are_named_with_rows():
     full = Request(scale="full", instance="adult:5000, compas")
-    assert requested_tables(full) == {"adult": 5000, "compas": None}
-    assert requested_tables(Request()) == {"breast-cancer": None}
+    assert find_requested(full) == {"adult": 5000, "compas": None}
+    assert find_requested(Request()) == {"breast-cancer": None}
     with pytest.raises(RunError, match="Did you mean compas"):
-        requested_tables(Request(instance="compass"))
+        find_requested(Request(instance="compass"))
     with pytest.raises(RunError, match="number of rows"):
-        requested_tables(Request(instance="compas:many"))
+        find_requested(Request(instance="compas:many"))
 
 
 def test_validation_rows_are_neither_trained_nor_tested_on():
-    rows = load("breast-cancer", None, Request())
+    rows = load_rows("breast-cancer", None, Request())
     kept = {row.tobytes() for row in rows.validation.x}
     assert not kept & {row.tobytes() for row in rows.fitted.x}
     assert not kept & {row.tobytes() for row in rows.test.x}
@@ -67,67 +68,64 @@ def test_validation_rows_are_neither_trained_nor_tested_on():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", ["sound", pytest.param("published", marks=pytest.mark.slow)])
-def test_everything_is_reported(monkeypatch, tmp_path, asked):
-    monkeypatch.setattr(protocol, "SIZES", dict.fromkeys(protocol.SIZES, TINY))
+def test_everything_is_reported(tmp_path, asked):
     request = Request(protocol=asked, samplers=("dula", "edula"))
-    findings = protocol.run(request, Work(tmp_path, "digest", "test", False))
-    assert len(findings.tables) == (2 if asked == "sound" else 1)
-    assert [row["predictor"] for row in findings.tables[0].rows][-2:] == [
-        "constant predictor",
-        "linear predictor",
-    ]
-    assert len(findings.verdicts) == (3 if asked == "sound" else 2)
-    assert set(draw(as_results(findings, request, "bnn"))) == {figure.key for figure in findings.figures}
+    results = carry_out(TINY, request, tmp_path, progress=False)
+    assert len(results.tables) == (2 if asked == "sound" else 1)
+    named = [row["sampler"] for row in results.tables[0].rows]
+    assert named == ["dula", "edula", "constant predictor", "linear predictor"]
+    assert len(results.verdicts) == (3 if asked == "sound" else 2)
+    assert set(draw(results)) == {figure.key for figure in results.figures}
 
 
 @pytest.mark.parametrize("name", ["dula", "edmala_glu"])
 def test_a_full_update_evaluates_the_model_once(name):
-    assert runtime.evaluations(runtime.RECIPES[name]) == 1
-    assert runtime.evaluations(runtime.RECIPES["gibbs"]) is None
+    recipes = EXPERIMENTS["runtime"].make_recipes(Request())
+    assert runtime.count_evaluations(recipes[name]) == 1
+    assert runtime.count_evaluations(recipes["gibbs"]) is None
 
 
 def test_the_median_has_a_distribution_free_interval():
     # Of 9 values the second and the eighth enclose the median with probability 1 − 2·10/512 = 0.961.
-    found = runtime.median_estimate(np.arange(9.0))
+    found = runtime.estimate_median(np.arange(9.0))
     assert (found.low, found.value, found.high) == (1, 4, 7)
-    assert runtime.median_estimate(np.arange(5.0)).low is None
+    assert runtime.estimate_median(np.arange(5.0)).low is None
 
 
 def test_the_interval_of_a_median_covers_it_as_often_as_it_should():
     values = RNG.exponential(size=(4000, 9))
-    found = [runtime.median_estimate(row) for row in values]
+    found = [runtime.estimate_median(row) for row in values]
     covered = np.mean([one.low <= np.log(2) <= one.high for one in found])
     assert covered == pytest.approx(0.961, abs=0.015)  # five standard errors
 
 
 @pytest.mark.slow
-def test_times_are_reported_per_full_update(monkeypatch, tmp_path):
-    monkeypatch.setattr(runtime, "SIZES", dict.fromkeys(runtime.SIZES, runtime.Size(2, 2, 7, 0.001)))
+def test_times_are_reported_per_full_update(tmp_path):
+    experiment = shrink("runtime", num_hidden=2, num_chains=2, num_rounds=7, seconds=0.001)
     request = Request(samplers=("dula", "edula", "edula_glu"))
-    findings = runtime.run(request, Work(tmp_path, "digest", "test", False))
-    rows = {row["sampler"]: row for row in findings.tables[0].rows}
+    results = carry_out(experiment, request, tmp_path, progress=False)
+    rows = {row["sampler"]: row for row in results.tables[0].rows}
     assert rows["edula_glu"]["per_call"] == pytest.approx(rows["edula_glu"]["milliseconds"].value / 2)
     assert rows["edula_glu"]["paper"] == pytest.approx(1.38)
-    assert len(findings.verdicts) == 2
-    assert set(draw(as_results(findings, request, "runtime"))) == {"timings"}
+    assert len(results.verdicts) == 2
+    assert set(draw(results)) == {"timings"}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", ["sound", "published"])
 def test_quick_scale_runs_to_the_end(tmp_path, asked):
-    findings = protocol.run(Request(protocol=asked), Work(tmp_path, "digest", "test", False))
-    assert findings.verdicts
-    assert runtime.run(Request(protocol=asked), Work(tmp_path, "other", "test", False)).verdicts
+    for name in ("bnn", "runtime"):
+        assert carry_out(EXPERIMENTS[name], Request(protocol=asked), tmp_path, progress=False).verdicts
 
 
 def constant_outputs(levels):
-    """A stand-in for `logged`: every network puts out the level of the log point, whatever the row."""
+    """A stand-in for `log_chains`: every network puts out the level of the log point, whatever the row."""
 
-    def logged(target, recipe, rows, seed, *, num_chains, num_points, heat=None):
+    def log_chains(target, recipe, rows, seed, *, num_chains, num_points, heat=None):
         outputs = np.repeat(np.asarray(levels, float)[:, None], len(rows), axis=1)
         return Logged(np.arange(num_points, dtype=float), outputs, np.linspace(0, 1, num_points))
 
-    return logged
+    return log_chains
 
 
 def some_rows():
@@ -136,9 +134,8 @@ def some_rows():
 
 
 def test_errors_of_the_paper_s_network_are_of_the_test_rows_at_every_log_point(monkeypatch):
-    monkeypatch.setattr(protocol, "logged", constant_outputs([0.8, 0.6, 0.4, 0.2]))
-    size = TINY._replace(num_points=4)
-    found = protocol._as_published(some_rows(), steppe.dula(0.1), 0, size)
+    monkeypatch.setattr(protocol, "log_chains", constant_outputs([0.8, 0.6, 0.4, 0.2]))
+    found = protocol._run_published(some_rows(), 0, TINY.size(Request()), steppe.dula(0.1))
     # The test rows are all 0, so that an output is its own error.
     np.testing.assert_allclose(found["rmse_series"], [0.8, 0.6, 0.4, 0.2])
     assert found["rmse"] == pytest.approx(0.5)
@@ -148,19 +145,17 @@ def test_errors_of_the_paper_s_network_are_of_the_test_rows_at_every_log_point(m
 
 
 def test_well_posed_networks_are_averaged_after_cooling_and_scored_on_the_right_rows(monkeypatch):
-    monkeypatch.setattr(protocol, "logged", constant_outputs([9.0, 9.0, 0.2, 0.4]))
-    found = protocol._posed(some_rows(), steppe.dula(0.1), 0, TINY, 50.0)
+    monkeypatch.setattr(protocol, "log_chains", constant_outputs([9.0, 9.0, 0.2, 0.4]))
+    found = protocol._run_posed(some_rows(), 0, TINY.size(Request()), steppe.dula(0.1), 50.0)
     assert found["rmse"] == pytest.approx(0.3)  # test rows are 0
     assert found["validation"] == pytest.approx(0.7)  # validation rows are 1
     assert found["likelihood"] == 2.5
 
 
 def test_rows_that_are_left_out_are_counted():
-    whole = load("breast-cancer", None, Request())
-    part = load("breast-cancer", 100, Request())
+    whole = load_rows("breast-cancer", None, Request())
+    part = load_rows("breast-cancer", 100, Request())
     assert whole.is_whole
     assert not part.is_whole
     assert part.num_published == (len(whole.train), len(whole.test))
-    said = captions.notes(Request(scale="full"), [part])
-    assert any(f"100 of {len(whole.train)} training rows" in note for note in said)
-    assert not any("training rows of" in note for note in captions.notes(Request(scale="full"), [whole]))
+    assert f"100 of {len(whole.train)} training rows" in protocol._say_rows_left_out(part)

@@ -4,32 +4,33 @@ Every experiment is handed numbers made up so that one sampler is ahead by far m
 names of the two samplers exchanged the same claim must fail.
 """
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 
+from small_experiments import judge_rows
 from steppe import samplers
 from steppe.datasets import Split
 from steppe.targets.bernoulli import paper_bernoulli
-from steppe_edlp.bernoulli import verdicts as bernoulli
-from steppe_edlp.bernoulli.measured import Measured
-from steppe_edlp.bnn import report as bnn
-from steppe_edlp.bnn.published import recipes
-from steppe_edlp.bnn.tables import Rows
-from steppe_edlp.eta import verdicts as eta
-from steppe_edlp.eta.report import Setting
-from steppe_edlp.eta.run import CENTER_STEPS, VARIANCES
-from steppe_edlp.flatness import verdicts as flatness
-from steppe_edlp.flatness.report import Solutions
-from steppe_edlp.judging import judged_together
-from steppe_edlp.occupancy import Landscape
-from steppe_edlp.rbm import report as rbm
+from steppe_edlp.bernoulli import run as bernoulli
+from steppe_edlp.bnn import run as bnn
+from steppe_edlp.bnn.tabular import Rows
+from steppe_edlp.eta import run as eta
+from steppe_edlp.experiment import EXPERIMENTS
+from steppe_edlp.flatness import run as flatness
+from steppe_edlp.occupancy import SmallTarget
+from steppe_edlp.rbm import run as rbm
+from steppe_edlp.rbm.images import CONDITIONS
 from steppe_edlp.request import Request
 from steppe_edlp.runtime import run as runtime
-from steppe_edlp.tsp import report as tsp
+from steppe_edlp.tsp import run as tsp
+from steppe_edlp.tsp.enumeration import enumerate_costs
 
 NUM_SEEDS = 20
 SOUND, PUBLISHED = Request(), Request(protocol="published")
-LANDSCAPE = Landscape(paper_bernoulli())
+KNOWN = SmallTarget(paper_bernoulli())
+SIZES = {name: experiment.size(SOUND) for name, experiment in EXPERIMENTS.items()}
 
 
 def about(level, size=1.0, seed=0):
@@ -37,75 +38,93 @@ def about(level, size=1.0, seed=0):
     return level + 0.01 * size * np.random.default_rng(seed).standard_normal(NUM_SEEDS)
 
 
-def outcomes(verdicts):
-    return {verdict.claim: verdict.outcome for verdict in verdicts}
+def outcomes_of(verdicts):
+    return [verdict.outcome for verdict in verdicts]
 
 
-def decided_for(first, second, judge):
+def decide_for(first, second, judge):
     """Outcomes when the first of two is handed in as the entropic sampler, and when the second is."""
-    return [[verdict.outcome for verdict in judge(*pair)] for pair in ((first, second), (second, first))]
+    return [outcomes_of(judge(*pair)) for pair in ((first, second), (second, first))]
 
 
-def law_with(flat, sharp):
-    law = np.full(16, (1 - flat - sharp) / 12)
-    law[LANDSCAPE.flat], law[LANDSCAPE.sharp] = flat / 2, sharp / 2
-    return law
+def make_probabilities(flat, sharp):
+    made = np.full(16, (1 - flat - sharp) / 12)
+    made[KNOWN.flat], made[KNOWN.sharp] = flat / 2, sharp / 2
+    return made
 
 
-def on_four_bits(law, recipe):
-    noisy = law * (1 + 0.01 * np.random.default_rng(1).standard_normal((NUM_SEEDS, 16)))
-    shares = noisy / noisy.sum(axis=1, keepdims=True)
-    return Measured(recipe, law, shares, shares, np.ones(NUM_SEEDS), np.ones(NUM_SEEDS))
+def make_shares(probabilities):
+    noisy = probabilities * (1 + 0.01 * np.random.default_rng(1).standard_normal((NUM_SEEDS, 16)))
+    return noisy / noisy.sum(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("judge", [bernoulli.sound_verdicts, bernoulli.published_verdicts])
-def test_more_flat_and_less_sharp_mass_is_what_the_four_bits_claim(judge):
-    flatter, sharper = law_with(0.3, 0.1), law_with(0.1, 0.4)
-    assert LANDSCAPE.spectrum_std(flatter) < LANDSCAPE.spectrum_std(sharper) - 0.2
+def judge_four_bits(request, **given):
+    """Verdicts if samplers have these distributions."""
+    rows = {"occupancy": [], "spectrum": []}
+    for name, probabilities in given.items():
+        recipe = getattr(samplers, name)(step_size=0.1)
+        shares, ones = make_shares(probabilities), np.ones(NUM_SEEDS)
+        answer = {
+            "law": probabilities,
+            "windows": shares,
+            "shares": shares,
+            "acceptance": ones,
+            "flips": ones,
+        }
+        rows["occupancy"].append(bernoulli._describe(name, recipe, answer, KNOWN, request))
+        rows["spectrum"].append(bernoulli._describe_spectrum(name, answer, KNOWN, request, 2.0))
+    facts = {"target": {"flat": 0.1451, "sharp": 0.2926, "log_density": -2.5}, "num_windows": NUM_SEEDS}
+    return judge_rows("bernoulli", request, rows, facts)
 
-    def judged(entropic, plain):
-        return judge(
-            LANDSCAPE,
-            {
-                "edula": on_four_bits(entropic, samplers.edula(0.2, 0.1, 0.1)),
-                "dula": on_four_bits(plain, samplers.dula(0.1)),
-            },
-        )
 
-    right, reversed_ = decided_for(flatter, sharper, judged)
-    assert set(right) == {"holds"}
+@pytest.mark.parametrize("request_", [SOUND, PUBLISHED])
+def test_more_flat_and_less_sharp_mass_is_what_the_four_bits_claim(request_):
+    flatter, sharper = make_probabilities(0.3, 0.1), make_probabilities(0.1, 0.4)
+    assert KNOWN.spectrum_std(flatter) < KNOWN.spectrum_std(sharper) - 0.2
+
+    def judge(entropic, plain):
+        return judge_four_bits(request_, edula=entropic, dula=plain)
+
+    right, reversed_ = decide_for(flatter, sharper, judge)
+    assert right == ["holds"] * (3 if request_.is_sound else 1)
     assert set(reversed_) == {"does not hold"}
 
 
+def test_a_tilt_that_leaves_the_flat_modes_does_not_hold():
+    for flat, outcome in ((0.3, "holds"), (0.05, "does not hold")):
+        assert outcomes_of(judge_four_bits(SOUND, roughness_tilted=make_probabilities(flat, 0.1))) == [
+            outcome
+        ]
+
+
 def test_sentences_on_the_four_bits_give_each_sampler_its_own_numbers():
-    found = bernoulli.sound_verdicts(
-        LANDSCAPE,
-        {
-            "edmala": on_four_bits(law_with(0.3, 0.1), samplers.edmala(0.4, 0.1, 0.1)),
-            "dmala": on_four_bits(law_with(0.1, 0.4), samplers.dmala(0.4)),
-        },
-    )
+    given = {"edmala": make_probabilities(0.3, 0.1), "dmala": make_probabilities(0.1, 0.4)}
+    found = judge_four_bits(SOUND, **given)
     assert "edmala 0.300, dmala 0.100" in found[0].sentence
     assert "edmala 0.100, dmala 0.400" in found[1].sentence
 
 
-def of_tours(spread, mean=16.4693):
-    names = ("spread", "band", "overall", "law_mean", "moves")
-    levels = (spread, 30 + spread, 30 + spread, mean, 50)
-    return {
-        name: about(level, seed=number)
-        for number, (name, level) in enumerate(zip(names, levels, strict=True))
+def make_tours(spread, mean=16.4693):
+    names = ("spread", "band", "overall", "law_mean", "moves", *("paths", "cost", "best", "to_best"))
+    levels = (spread, 30 + spread, 30 + spread, mean, 50, *[1.0] * 4)
+    found = {name: about(level, seed=n) for n, (name, level) in enumerate(zip(names, levels, strict=True))}
+    return {**found, "law_square": found["law_mean"] ** 2, "law_optimal": about(0.1)}
+
+
+def judge_tours(request, **answers):
+    rows = {
+        "runs": [tsp._describe_run(name, answer, request, 1.0) for name, answer in answers.items()],
+        "law": tsp._describe_distributions(answers),
     }
+    return judge_rows("tsp", request, rows, {"num_seeds": NUM_SEEDS, "exact": enumerate_costs()})
 
 
 @pytest.mark.parametrize("request_", [SOUND, PUBLISHED])
 def test_smaller_spread_and_mismatch_are_what_the_tours_claim(request_):
-    judge = tsp._sound_verdicts if request_.is_sound else tsp._published_verdicts
+    def judge(entropic, plain):
+        return judge_tours(request_, edmala=entropic, dmala=plain)[:3]
 
-    def judged(entropic, plain):
-        return judge({"edmala": entropic, "dmala": plain})[:3]
-
-    right, reversed_ = decided_for(of_tours(1.0), of_tours(5.0), judged)
+    right, reversed_ = decide_for(make_tours(1.0), make_tours(5.0), judge)
     assert right == ["holds"] * 3
     assert reversed_ == ["does not hold"] * 3
 
@@ -113,73 +132,83 @@ def test_smaller_spread_and_mismatch_are_what_the_tours_claim(request_):
 @pytest.mark.parametrize(
     ("mean", "outcome"), [(16.4693, "holds"), (16.9, "does not hold"), (16.0, "does not hold")]
 )
-def test_a_law_is_kept_only_with_the_enumerated_mean(mean, outcome):
-    found = tsp._sound_verdicts({"dmala": of_tours(1.0, mean)})
-    assert [verdict.outcome for verdict in found] == [outcome]
+def test_a_distribution_is_kept_only_with_the_enumerated_mean(mean, outcome):
+    assert outcomes_of(judge_tours(SOUND, dmala=make_tours(1.0, mean))) == [outcome]
 
 
-def of_images(error, seed=0):
+def make_images(error, seed=0):
     scores = np.stack([about(error, 0.01, seed + place) for place in range(12)], axis=-1).reshape(-1, 3, 4)
     # The other measures point the other way, so that a verdict on one of them is noticed.
     scores[..., 1:] *= -1
     return {"clean": scores, "itself": 1 - scores, "log_density": about(60)}
 
 
-def test_lower_error_against_the_clean_image_is_what_the_images_claim():
-    def judged(entropic, plain):
-        found = {"dmala": of_images(plain), "edmala": of_images(entropic, 100)}
-        return judged_together(rbm._questions(SOUND, found))
+def judge_images(request, **found):
+    rows = [
+        rbm.describe_reconstruction(request, name, part, scored, place)
+        for scored in ("clean", "itself")
+        for name, part in found.items()
+        for place in range(len(CONDITIONS))
+    ]
+    facts = {"num_sets": NUM_SEEDS, "num_missing": 0, "has_all_digits": True, "accuracy": 1.0}
+    facts |= rbm.find_lead(found, [name for name in found if name != "edmala"])
+    return judge_rows("rbm", request, {"reconstruction": rows}, facts, ["rivals", "all_digits"])[:-1]
 
-    right, reversed_ = decided_for(0.02, 0.04, judged)
+
+def test_lower_error_against_the_clean_image_is_what_the_images_claim():
+    def judge(entropic, plain):
+        return judge_images(SOUND, dmala=make_images(plain), edmala=make_images(entropic, 100))
+
+    right, reversed_ = decide_for(0.02, 0.04, judge)
     assert right == ["holds"] * 4
     assert reversed_ == ["does not hold"] * 4
 
 
 def test_published_images_are_scored_against_the_spoiled_image_itself():
-    found = {"dmala": of_images(0.04), "edmala": of_images(0.02, 100)}
-    verdicts = judged_together(rbm._questions(PUBLISHED, found))
-    assert [verdict.outcome for verdict in verdicts] == ["does not hold"] * 3
+    found = judge_images(PUBLISHED, dmala=make_images(0.04), edmala=make_images(0.02, 100))
+    assert outcomes_of(found) == ["does not hold"] * 3
 
 
 def test_best_of_all_means_better_than_each():
-    found = {
-        name: of_images(0.04, 20 * number) for number, name in enumerate(("dula", "dmala", "block_gibbs"))
-    }
-    found["edmala"] = of_images(0.03, 200)
-    claim = "edmala has the lowest error on clean images of all samplers of the paper."
-    assert outcomes(judged_together(rbm._questions(SOUND, found)))[claim] == "holds"
-    found["block_gibbs"] = of_images(0.02, 300)
-    verdict = judged_together(rbm._questions(SOUND, found))[-1]
+    names = ("dula", "dmala", "block_gibbs")
+    found = {name: make_images(0.04, 20 * number) for number, name in enumerate(names)}
+    found["edmala"] = make_images(0.03, 200)
+    assert judge_images(SOUND, **found)[-1].claim.startswith("edmala has the lowest error")
+    assert judge_images(SOUND, **found)[-1].outcome == "holds"
+    found["block_gibbs"] = make_images(0.02, 300)
+    verdict = judge_images(SOUND, **found)[-1]
     assert verdict.outcome == "does not hold"
     assert "best of the others is block_gibbs" in verdict.sentence
 
 
-def of_networks(error):
-    found = {"rmse": about(error, 0.1), "likelihood": about(-error, 0.1, 1)}
-    return found | {f"{key}_sd": np.full(NUM_SEEDS, 1e-4) for key in tuple(found)}
+def make_networks(error):
+    found = {"rmse": about(error, 0.1), "likelihood": about(-error, 0.1, 1), "acceptance": about(0.5)}
+    found |= {f"{key}_late": found[key] for key in ("rmse", "likelihood")}
+    return found | {f"{key}_sd": np.full(NUM_SEEDS, 1e-4) for key in ("rmse", "likelihood")}
 
 
 @pytest.mark.parametrize("request_", [SOUND, PUBLISHED])
 def test_lower_error_and_higher_likelihood_are_what_the_networks_claim(request_):
-    some = Split(np.zeros((4, 1)), np.zeros(4))
-    rows = Rows("compas", some, some, some, some, (4, 4), {})
+    # The mean of the training rows is 0.5, so that a constant has RMSE 0.3 on test rows of 0.2.
+    train, test = Split(np.zeros((4, 1)), np.full(4, 0.5)), Split(np.zeros((4, 1)), np.full(4, 0.2))
+    rows = Rows("compas", train, test, train, test, (4, 4), {})
 
-    def judged(entropic, plain):
-        part = {"edmala": of_networks(entropic), "dmala": of_networks(plain)}
-        one = bnn.OnTable(
-            rows, {"constant": (-0.3, 0.3), "linear": (-0.3, 0.3)}, part, part, {}, recipes("compas")
-        )
-        return bnn._sound_verdicts([one]) if request_.is_sound else bnn._published_verdicts([one])
+    def judge(entropic, plain):
+        part = {"edmala": make_networks(entropic), "dmala": make_networks(plain)}
+        one = bnn.OnTable(rows, {}, part, part, defaultdict(lambda: {"steepness": 50.0}))
+        described = {"published": bnn._describe_published(one, request_), "posed": bnn._describe_posed(one)}
+        return judge_rows("bnn", request_, described, {"num_seeds": NUM_SEEDS})
 
-    right, reversed_ = decided_for(0.2, 0.4, judged)
+    right, reversed_ = decide_for(0.2, 0.4, judge)
     assert set(right) == {"holds"}
     assert set(reversed_) == {"does not hold"}  # and 0.4 is worse than the constant's 0.3
     assert len(right) == (5 if request_.is_sound else 2)
+    assert "The paper has 0.4768 and 0.4773." in judge(0.2, 0.4)[0].sentence
 
 
-def of_sweep(errors, acceptance):
+def make_sweep(errors, acceptance):
     """Numbers over η: one level below 0.05, another above."""
-    low = np.asarray(VARIANCES) < 0.05
+    low = np.asarray(SIZES["eta"].variances) < 0.05
 
     def over(levels, seed):
         return np.stack([about(levels[0 if is_low else 1], 0.1, seed) for is_low in low])
@@ -187,67 +216,78 @@ def of_sweep(errors, acceptance):
     return {"rmse": over(errors, 0), "acceptance": over(acceptance, 1), "flips": over((400, 4), 2)}
 
 
+def judge_sweep(**found):
+    rows = []
+    for name, part in found.items():
+        variances = SIZES["eta"].variances if name in SIZES["eta"].center_steps else [None]
+        for place, variance in enumerate(variances):
+            row = eta._describe(name, {**part, "log_density": part["rmse"]}, place)
+            rows.append(row if variance is None else {**row, "variance": variance})
+    return judge_rows("eta", SOUND, {"sweep": rows}, {"num_bits": 513, "threshold": 0.0275})
+
+
 def test_breakdown_freezing_and_plateau_are_read_at_the_right_places():
-    setting = Setting(0.1, CENTER_STEPS, np.asarray(VARIANCES), 513, 200, 0.5, "")
-    plain = {"rmse": about(0.6, 0.1)[None]}
-    measured = {
-        "dula": plain,
-        "dmala": plain,
-        "edula": of_sweep((0.9, 0.3), (1, 1)),
-        "edmala": of_sweep((0.9, 0.3), (0.0, 0.8)),
-    }
-    found = list(outcomes(eta.all_verdicts(setting, measured)).values())
+    plain = {key: about(0.6, 0.1)[None] for key in ("rmse", "acceptance", "flips")}
+    entropic = {"edula": make_sweep((0.9, 0.3), (1, 1)), "edmala": make_sweep((0.9, 0.3), (0.0, 0.8))}
+    found = outcomes_of(judge_sweep(dula=plain, dmala=plain, **entropic))
     # Near 0, on the plateau, broken down, in no need of tuning above 0.05, better than dula and dmala.
     assert found == ["holds", "holds", "holds", "does not hold", "holds", "holds"]
-    measured["edmala"] = of_sweep((0.3, 0.9), (0.8, 0.8))
-    measured["edula"] = of_sweep((0.3, 0.9), (1, 1))
-    measured["edmala"]["acceptance"][VARIANCES.index(0.8)] /= 2
-    found = list(outcomes(eta.all_verdicts(setting, measured)).values())
-    assert found == ["does not hold"] * 6
+    entropic = {"edula": make_sweep((0.3, 0.9), (1, 1)), "edmala": make_sweep((0.3, 0.9), (0.8, 0.8))}
+    entropic["edmala"]["acceptance"][SIZES["eta"].variances.index(0.8)] /= 2
+    assert outcomes_of(judge_sweep(dula=plain, dmala=plain, **entropic)) == ["does not hold"] * 6
 
 
-def of_solutions(test_error, rise):
-    def over(level, seed):
-        return np.stack([about(level, 1.0, seed + schedule) for schedule in range(3)])
-
-    after = np.stack([over(rise * number, 7 * number) for number in (1, 2, 5)], axis=-1)
-    return Solutions(over(-1, 0), over(0, 1), over(test_error, 2), over(0.1, 3), over(0.5, 4), after)
+def make_solutions(test_error, rise):
+    names = ("log_density", "train_errors", "test_error", "vote_error", "acceptance")
+    levels = (-1, 0, test_error, 0.1, 0.5)
+    found = {
+        name: about(level, 1.0, seed) for seed, (name, level) in enumerate(zip(names, levels, strict=True))
+    }
+    after = np.stack([about(rise * number, 1.0, 7 * number) for number in SIZES["flatness"].flips], axis=-1)
+    return {**found, "errors_after_flips": after}
 
 
 def test_lower_test_error_and_slower_rise_are_what_the_perceptrons_claim():
-    def judged(better, other):
-        solutions = {"robust_ensemble": of_solutions(*better), "dmala": of_solutions(*other)}
-        return judged_together(flatness.about_perceptrons(solutions, (1, 2, 5)))
+    def judge(better, other):
+        given = {"robust_ensemble": make_solutions(*better), "dmala": make_solutions(*other)}
+        rows = [flatness._describe(name, one, SIZES["flatness"]) for name, one in given.items()]
+        return judge_rows("flatness", SOUND, {"perceptron": rows}, {"middle": 5})
 
-    right, reversed_ = decided_for((0.2, 1.0), (0.4, 2.0), judged)
+    right, reversed_ = decide_for((0.2, 1.0), (0.4, 2.0), judge)
     assert right == ["holds"] * 2
     assert reversed_ == ["does not hold"] * 2
 
 
 def test_time_moved_from_sharp_to_flat_modes_is_what_the_tilt_claims():
-    def judged(tilted, tempered):
-        shares = on_four_bits(tilted, samplers.dmala(0.4)).shares
-        found = {"shares": [shares], "laws": [tilted], "tempered": [tempered]}
-        return judged_together(flatness.about_four_bits(LANDSCAPE, found))
+    def judge(tilted, tempered):
+        parts = {"shares": make_shares(tilted), "laws": tilted, "tempered": tempered}
+        rows = flatness._describe_tilt({key: [one] * 5 for key, one in parts.items()}, SIZES["flatness"])
+        return judge_rows("flatness", SOUND, {"tilt": rows})
 
-    right, reversed_ = decided_for(law_with(0.5, 0.1), law_with(0.1, 0.4), judged)
+    right, reversed_ = decide_for(make_probabilities(0.5, 0.1), make_probabilities(0.1, 0.4), judge)
     assert right == ["holds"] * 2
     assert reversed_ == ["does not hold"] * 2
 
 
-def test_height_kept_is_compared_with_tempering_at_equal_mass():
+def test_log_density_kept_is_compared_with_tempering_at_equal_mass():
     tempered = np.array([[0.2, -1.0], [0.6, -3.0]])  # at mass 0.4 it keeps −2
-    for height, outcome in ((-1.5, "holds"), (-2.5, "does not hold")):
-        tilted = np.array([[0.2, -1.0]] * 3 + [[0.4, height]])
-        assert flatness.of_mixture({"tilted": tilted, "tempered": tempered}).outcome == outcome
+    for kept, outcome in ((-1.5, "holds"), (-2.5, "does not hold")):
+        found = {"tilted": np.array([[0.4, kept]] * 6), "tempered": tempered}
+        rows = flatness._describe_mixture(found, SIZES["flatness"])
+        assert outcomes_of(judge_rows("flatness", SOUND, {"mixture": rows})) == [outcome]
 
 
-def test_half_the_time_hardly_longer_and_markedly_longer_are_ratios_of_the_right_pair():
+def judge_times(**seconds):
+    recipes = EXPERIMENTS["runtime"].make_recipes(Request(samplers=tuple(seconds)))
+    rows = [runtime._describe(name, recipes[name], seconds, SIZES["runtime"]) for name in recipes]
+    return outcomes_of(judge_rows("runtime", SOUND, {"timings": rows}))
+
+
+def test_half_the_time_hardly_longer_and_markedly_longer_are_ratios_of_the_right_pair(monkeypatch):
+    monkeypatch.setattr(runtime, "count_evaluations", lambda recipe: 1)
     one = 1 + 0.001 * np.arange(9.0)
     seconds = {"dula": one, "edula": 1.01 * one, "edula_glu": 0.5 * one, "dmala": one, "edmala": 1.3 * one}
-    seconds["edmala_glu"] = 1.3 * one
-    found = [verdict.outcome for verdict in runtime._verdicts(seconds)]
-    assert found == ["holds", "does not hold", "holds", "holds"]
-    seconds |= {"edula": 1.3 * one, "edmala": 1.01 * one, "edula_glu": 1.3 * one, "edmala_glu": 0.5 * one}
-    found = [verdict.outcome for verdict in runtime._verdicts(seconds)]
+    assert judge_times(**seconds, edmala_glu=1.3 * one) == ["holds", "does not hold", "holds", "holds"]
+    seconds |= {"edula": 1.3 * one, "edmala": 1.01 * one, "edula_glu": 1.3 * one}
+    found = judge_times(**seconds, edmala_glu=0.5 * one)
     assert found == ["does not hold", "holds", "does not hold", "does not hold"]

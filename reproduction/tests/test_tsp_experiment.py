@@ -1,4 +1,4 @@
-"""The eight cities: enumeration, walks of known law, and the whole experiment at quick scale."""
+"""The eight cities: enumeration, walks of known distribution, and the whole experiment at quick scale."""
 
 import jax
 import jax.numpy as jnp
@@ -6,50 +6,24 @@ import numpy as np
 import pytest
 
 import steppe
-from steppe.results import Provenance, Results
+from small_experiments import shrink
+from steppe.results import read_results
+from steppe_edlp.engine import carry_out
+from steppe_edlp.experiment import EXPERIMENTS
 from steppe_edlp.figures import draw
 from steppe_edlp.request import Request
 from steppe_edlp.tsp import instance
-from steppe_edlp.tsp import run as protocol
-from steppe_edlp.tsp.landscape import exact_costs, exact_draws, minima
-from steppe_edlp.tsp.walks import costs_of, keys_of, tours_of, walk, walk_as_coded
-from steppe_edlp.work import Work
+from steppe_edlp.tsp.enumeration import draw_exactly, enumerate_costs, find_minima
+from steppe_edlp.tsp.walks import find_costs, make_keys, unpack_tours, walk, walk_as_coded
 
 PAPER_TOUR = np.arange(8)
 
 
-@pytest.fixture
-def small(monkeypatch):
-    """Few seeds and short runs: what is tested is that everything is there and fits together."""
-    monkeypatch.setattr(protocol, "PAPER_STEPS", 300)
-    monkeypatch.setattr(protocol, "PAPER_WARMUP", 60)
-    monkeypatch.setattr(protocol, "SIZES", dict.fromkeys(protocol.SIZES, protocol.Size(3, 2)))
-
-
-def carried_out(request, directory):
-    return protocol.run(request, Work(directory, "digest", "test", False))
-
-
-def as_results(findings, request, name):
-    provenance = Provenance(command="", versions={}, device="", seeds=list(findings.seeds))
-    arrays = {key: steppe.results.Array.of(values) for key, values in findings.arrays.items()}
-    return Results(
-        name=name,
-        title="",
-        question="",
-        protocol=request.protocol,
-        scale=request.scale,
-        verdicts=list(findings.verdicts),
-        tables=list(findings.tables),
-        figures=list(findings.figures),
-        arrays=arrays,
-        notes=list(findings.notes),
-        provenance=provenance,
-    )
+SMALL = shrink("tsp", num_steps=300, num_warmup=60, num_seeds=3, num_exact_chains=2)
 
 
 def test_enumeration_gives_the_known_law_of_costs():
-    exact = exact_costs()
+    exact = enumerate_costs()
     assert exact.optimum == pytest.approx(13.194113, abs=1e-5)
     assert exact.mean == pytest.approx(16.4693, abs=1e-4)
     assert exact.std == pytest.approx(1.5877, abs=1e-4)
@@ -57,20 +31,20 @@ def test_enumeration_gives_the_known_law_of_costs():
 
 
 def test_codes_of_tours_are_read_back_with_their_costs():
-    exact = exact_costs()
+    exact = enumerate_costs()
     codes = exact.tours @ 8 ** np.arange(8)[::-1]
-    np.testing.assert_array_equal(tours_of(codes[::997]), exact.tours[::997])
-    np.testing.assert_array_equal(costs_of(codes[::997]), exact.costs[::997])
+    np.testing.assert_array_equal(unpack_tours(codes[::997]), exact.tours[::997])
+    np.testing.assert_array_equal(find_costs(codes[::997]), exact.costs[::997])
 
 
 def test_draws_spread_over_costs_have_the_law_of_single_draws():
     # The mean of 4 × 4000 stratified draws has a standard error below 1.59/√16000; five of them are 0.063.
-    costs = costs_of(exact_draws(range(4000), 4) @ 8 ** np.arange(8)[::-1])
-    assert costs.mean() == pytest.approx(exact_costs().mean, abs=0.063)
+    costs = find_costs(draw_exactly(range(4000), 4) @ 8 ** np.arange(8)[::-1])
+    assert costs.mean() == pytest.approx(enumerate_costs().mean, abs=0.063)
 
 
 def test_minima_cannot_be_improved_by_a_swap_and_the_optimum_is_one():
-    found = minima()
+    found = find_minima()
     assert found.costs.min() == pytest.approx(13.194113, abs=1e-5)
     assert (found.rises > 0).all()
     pair = [found.flattest, found.sharpest]
@@ -82,7 +56,7 @@ def test_minima_cannot_be_improved_by_a_swap_and_the_optimum_is_one():
 @pytest.mark.slow
 def test_walks_as_coded_and_corrected_agree_where_nothing_is_decided():
     # Uncorrected: the same proposal, so the same rate of changed tours up to noise of 60 independent chains.
-    starts, keys = np.tile(PAPER_TOUR, (60, 1)), keys_of(range(60))
+    starts, keys = np.tile(PAPER_TOUR, (60, 1)), make_keys(range(60))
     moves = [go(steppe.dula(0.3), starts, keys, 200).moves for go in (walk, walk_as_coded)]
     error = np.hypot(*(part.std(ddof=1) / np.sqrt(60) for part in moves))
     assert abs(moves[0].mean() - moves[1].mean()) < 5 * error  # false alarm 6e-7
@@ -90,22 +64,21 @@ def test_walks_as_coded_and_corrected_agree_where_nothing_is_decided():
 
 @pytest.mark.slow
 def test_a_walk_does_not_depend_on_the_number_of_chains():
-    keys = keys_of(range(3))
-    assert jnp.array_equal(jax.random.key_data(keys_of([2])[0]), jax.random.key_data(keys[2]))
+    keys = make_keys(range(3))
+    assert jnp.array_equal(jax.random.key_data(make_keys([2])[0]), jax.random.key_data(keys[2]))
     few = walk(steppe.dmala(0.3), np.tile(PAPER_TOUR, (3, 1)), keys, 50)
     one = walk(steppe.dmala(0.3), PAPER_TOUR[None], keys[2:], 50)
     np.testing.assert_array_equal(few.codes[2], one.codes[0])
 
 
 @pytest.mark.parametrize("asked", ["sound", pytest.param("published", marks=pytest.mark.slow)])
-def test_everything_is_reported(small, tmp_path, asked):
+def test_everything_is_reported(tmp_path, asked):
     request = Request(protocol=asked, samplers=("dmala", "edmala"))
-    findings = carried_out(request, tmp_path)
-    assert len(findings.verdicts) == (5 if asked == "sound" else 3)
-    assert {table.key for table in findings.tables} == {"runs", "law", "minima"}
-    assert ("spread_paper" in findings.tables[0].rows[0]) == (asked == "published")
-    drawn = draw(as_results(findings, request, "tsp"))
-    assert set(drawn) == {figure.key for figure in findings.figures}
+    results = carry_out(SMALL, request, tmp_path, progress=False)
+    assert len(results.verdicts) == (5 if asked == "sound" else 3)
+    assert {table.key for table in results.tables} == {"runs", "law", "minima"}
+    assert ("spread_paper" in results.tables[0].rows[0]) == (asked == "published")
+    assert set(draw(read_results(tmp_path / "tsp"))) == {figure.key for figure in results.figures}
 
 
 @pytest.mark.slow
@@ -120,8 +93,8 @@ def test_an_instance_is_solved_and_ranked():
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", ["sound", "published"])
 def test_quick_scale_runs_to_the_end(tmp_path, asked):
-    findings = carried_out(Request(protocol=asked), tmp_path)
-    law = {row["sampler"]: row for row in findings.tables[1].rows}
+    results = carry_out(EXPERIMENTS["tsp"], Request(protocol=asked), tmp_path, progress=False)
+    law = {row["sampler"]: row for row in results.table("law").rows}
     assert law["π, enumerated"]["mean"] == pytest.approx(16.4693, abs=1e-4)
     if asked == "sound":
         # 95 % intervals over 20 seeds, widened to 99.99 %: t quantiles with 19 degrees are 2.09 and 4.88.

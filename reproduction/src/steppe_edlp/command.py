@@ -15,7 +15,7 @@ from rich.table import Table
 
 from steppe.cli.output import AsJson, Whole, print_json
 from steppe.results import Results
-from steppe_edlp.driver import carry_out, check_directory, requested
+from steppe_edlp.engine import carry_out, check_directory, find_experiments
 from steppe_edlp.figures import write_figures
 from steppe_edlp.request import Protocol, Request, Scale
 
@@ -77,7 +77,7 @@ def reproduce(
         instance=instance,
         seed=seed or 0,
     )
-    experiments = requested(names or ("",), request)
+    experiments = find_experiments(names or ("",), request)
     check_directory(out, experiments, request, resume=resume)
     try:
         found = {}

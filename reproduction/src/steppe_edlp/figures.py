@@ -1,45 +1,32 @@
-"""Figures of experiments: `draw(results)` of a module here returns matplotlib figures by key."""
+"""Figures of experiments as files; `draw(results)` of `NAME/figures.py` makes them."""
 
-import importlib
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steppe.errors import StorageError
 from steppe.report import style
 from steppe.results import Results
+from steppe_edlp.experiment import EXPERIMENTS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# By the name of the experiment: the module that draws it.
-FIGURES = {
-    "bernoulli": "steppe_edlp.bernoulli.figures",
-    "eta": "steppe_edlp.eta.figures",
-    "flatness": "steppe_edlp.flatness.figures",
-    "theory": "steppe_edlp.theory.figures",
-    "tsp": "steppe_edlp.tsp.figures",
-    "rbm": "steppe_edlp.rbm.figures",
-    "bnn": "steppe_edlp.bnn.figures",
-    "runtime": "steppe_edlp.runtime.figures",
-}
 DIRECTORY = "figures"
 
 
 def draw(results: Results) -> dict[str, "Figure"]:
-    """Draw every figure that results name; none for an experiment without drawings.
+    """Draw every figure that results name; none for results without figures.
 
     Parameters
     ----------
     results
         What an experiment found.
     """
-    if results.name not in FIGURES:
+    if not results.figures:
         return {}
-    make: Callable[[Results], dict[str, Figure]] = importlib.import_module(FIGURES[results.name]).draw
     with style.applied():
-        return make(results)
+        return dict(EXPERIMENTS[results.name].draw(results))
 
 
 def write_figures(results: Results, directory: Path) -> list[Path]:

@@ -1,8 +1,7 @@
 """Where chains spend their time on a domain that can be enumerated: visits of every state, seed by seed."""
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,17 +15,14 @@ from steppe.kernel.compose import Recipe, Sampler
 from steppe.target import Target
 from steppe.targets.bernoulli import PAPER_MODES, Modes
 
-# Each program runs for a second or two: a third off its compilation is worth more than a tenth of its speed.
 
-
-@dataclasses.dataclass(frozen=True)
-class Visits:
+class Visits(NamedTuple):
     """How often each state was visited.
 
     Attributes
     ----------
     shares
-        Seeds × states: share of the kept steps of all chains of a seed.
+        Seeds × states: fraction of the kept steps of all chains of a seed.
     acceptance, flips
         Per seed: mean acceptance probability, and sites changed per step.
     """
@@ -45,7 +41,7 @@ def visit(
     num_warmup: int,
     num_draws: int,
 ) -> Visits:
-    """Run independent chains from uniform starts; the copies of an ensemble count as chains.
+    """Run independent chains from uniform starts; the replicas of an ensemble count as chains.
 
     Parameters
     ----------
@@ -54,20 +50,20 @@ def visit(
     seeds
         One group of chains each.
     num_chains
-        Chains per seed; for an ensemble a multiple of its copies, which share the budget.
+        Chains per seed; for an ensemble a multiple of its replicas, which share the budget.
     num_warmup, num_draws
         Steps dropped and steps kept.
     """
     sampler = recipe.build(target, audit=False)  # our targets, whose gradients are known to be exact
-    copies = sampler.replicas or 1
+    replicas = sampler.replicas or 1
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
-    keys = jax.vmap(lambda key: jax.random.split(key, num_chains // copies))(keys)
+    keys = jax.vmap(lambda key: jax.random.split(key, num_chains // replicas))(keys)
     visits, acceptance, flips = _run(sampler, keys.ravel(), num_warmup, num_draws)
 
     def per_seed(values: Array) -> np.ndarray:
         return np.asarray(values, float).reshape(len(seeds), -1, *values.shape[1:]).mean(axis=1) / num_draws
 
-    return Visits(per_seed(visits) / copies, per_seed(acceptance), per_seed(flips) / copies)
+    return Visits(per_seed(visits) / replicas, per_seed(acceptance), per_seed(flips) / replicas)
 
 
 @quick_jit
@@ -93,14 +89,14 @@ def _run(sampler: Sampler, keys: Array, num_warmup: Array, num_draws: Array) -> 
     return jax.lax.fori_loop(0, num_warmup + num_draws, step, (jax.vmap(start)(keys), nothing))[1]
 
 
-class Landscape:
-    """Everything about a small target that laws on its states are read with."""
+class SmallTarget:
+    """Everything about a small target that distributions on its states are read with."""
 
     def __init__(self, target: Target, modes: Modes = PAPER_MODES) -> None:
         states = target.domain.enumerate()
         self.target = target
-        self.law = target_law(target).astype(float)
-        self.heights = np.asarray(jax.vmap(target.log_density)(states), float)
+        self.probabilities = target_law(target).astype(float)
+        self.log_density = np.asarray(jax.vmap(target.log_density)(states), float)
         self.eigenvalues = interaction_spectrum(target, states, exact=False).eigenvalues.astype(float)
         self.flat, self.sharp = (_indices(target, kind) for kind in modes)
 
@@ -114,7 +110,7 @@ class Landscape:
 
     def distance(self, shares: np.ndarray) -> float:
         """Total variation to `π`, of the mean over seeds."""
-        return total_variation(np.atleast_2d(shares).mean(axis=0), self.law)
+        return total_variation(np.atleast_2d(shares).mean(axis=0), self.probabilities)
 
     def spectrum_std(self, shares: np.ndarray) -> np.ndarray:
         """Standard deviation of all eigenvalues pooled; their mean is zero at every state."""
@@ -130,7 +126,7 @@ class Landscape:
         return (pooled[upper] - pooled[lower]).reshape(shares.shape[:-1])
 
 
-def expected_noise(shares: np.ndarray, num_seeds: int | None = None) -> float | None:
+def estimate_noise(shares: np.ndarray, num_seeds: int | None = None) -> float | None:
     """Total variation to `π` that a sampler of exactly `π` would show, from the noise of the seeds alone.
 
     Parameters

@@ -9,12 +9,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from steppe.datasets import Dataset
 from steppe.errors import RunError
-from steppe.results import Cell, Figure, Table, Verdict
+from steppe.kernel.compose import Recipe
+from steppe.results import Cell
 
 Protocol = Literal["published", "sound"]
 Scale = Literal["quick", "full"]
 MAX_SEEDS, MAX_SEED = 100_000, 2**31
+
+Row = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +67,11 @@ class Request:
         """Whether the quick scale is asked for."""
         return self.scale == "quick"
 
+    @property
+    def conditions(self) -> set[str]:
+        """Words for what is asked, as texts look for them."""
+        return {self.protocol, self.scale, "embedded" if self.data is None else "data"}
+
     def seeds(self, by_default: int) -> list[int]:
         """Return the seeds: as many as asked for, else `by_default`."""
         return list(range(self.seed, self.seed + (self.num_seeds or by_default)))
@@ -93,15 +102,24 @@ class Request:
 
 
 @dataclasses.dataclass(frozen=True)
-class Findings:
-    """What an experiment answers: the parts of `steppe.results.Results` that are its own.
+class Found:
+    """What an experiment found, before anything is said about it.
 
     Attributes
     ----------
-    verdicts, tables, figures, settings, notes
-        As in `Results`.
+    rows
+        Tidy rows by table. A cell is a number, a word, an estimate, or an array of one number per seed; with
+        `is_reference` a row is what the others are read against.
+    facts
+        Numbers that sentences mention.
+    conditions
+        What holds beside the protocol and the scale.
     arrays
         Numbers for figures, of one of the types `steppe.results.Array` packs.
+    recipes
+        Samplers that were run.
+    settings
+        What was set beside what the description lists.
     seeds
         Seeds that were run.
     data
@@ -110,12 +128,19 @@ class Findings:
         Evaluations of log-densities (with or without gradient) in all.
     """
 
-    verdicts: Sequence[Verdict] = ()
-    tables: Sequence[Table] = ()
-    figures: Sequence[Figure] = ()
+    rows: Mapping[str, Sequence[Row]]
+    facts: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    conditions: Iterable[str] = ()
     arrays: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    recipes: Mapping[str, Recipe] = dataclasses.field(default_factory=dict)
     settings: Mapping[str, Cell] = dataclasses.field(default_factory=dict)
-    notes: Sequence[str] = ()
     seeds: Sequence[int] = ()
     data: Mapping[str, str] = dataclasses.field(default_factory=dict)
     model_evaluations: int | None = None
+
+
+def find_digests(data: Dataset) -> dict[str, str]:
+    """Digests of the files of a data set, or of its numbers if it ships with a package."""
+    if data.card.sha256:
+        return dict(data.card.sha256)
+    return {data.card.name: hashlib.sha256(data.train.x.tobytes() + data.test.x.tobytes()).hexdigest()}

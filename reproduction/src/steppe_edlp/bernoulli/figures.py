@@ -1,4 +1,4 @@
-"""Figures of the four bits."""
+"""Figures of the four-bit target."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,10 +6,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import estimate as estimate_of
 from steppe.report.cells import number
-from steppe.results import Cell, Estimate, Results
-from steppe_edlp.bernoulli.modes_of_bits import bit_names, kinds_of, modes_figure, occupancy_figure
+from steppe.results import Cell, Results
+from steppe.targets.bernoulli import PAPER_MODES
+from steppe_edlp.plots import (
+    draw_bars,
+    draw_limit,
+    make_panels,
+    name_rows,
+    unpack_arrays,
+    write_beside,
+)
+from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,150 +25,166 @@ if TYPE_CHECKING:
 
 # Order of the two-bit prefixes and suffixes in the paper's grids: neighbours differ in one bit.
 ROWS, COLUMNS = ("11", "01", "00", "10"), ("01", "00", "10", "11")
-TARGET_COLORS, SAMPLED_COLORS = "Greys", "Blues"
+STATES = [f"{state:04b}" for state in range(16)]
+KINDS = {"".join(map(str, mode)): kind for kind, modes in PAPER_MODES._asdict().items() for mode in modes}
+KIND_COLORS = {"flat": style.FLAT_COLOR, "sharp": style.SHARP_COLOR}
 
-Rows = Mapping[str, Mapping[str, Cell]]
+Means = Mapping[str, np.ndarray]
+Rows = Sequence[Mapping[str, Cell]]
 
 
 def draw(results: Results) -> dict[str, "Figure"]:
     """Every figure of the experiment, by key."""
-    arrays = {name: array.numpy() for name, array in results.arrays.items()}
-    names = [name.removeprefix("law_") for name in arrays if name.startswith("law_")]
-    shares = {name: _of_protocol(arrays[f"shares_{name}"], results) for name in names}
-    means = {name: share.mean(axis=0) for name, share in shares.items()}
-    spreads = {str(row["sampler"]): row for row in results.table("spectrum").rows}
+    arrays, spectrum = unpack_arrays(results), find_rows(results, "spectrum")
+    names = [str(row["sampler"]) for row in spectrum]
+    means = dict(zip(names, arrays["shares"].mean(axis=1), strict=True))
     return {
-        "masses": _masses(results, arrays["target"]),
-        "occupancy": occupancy_figure(arrays["target"], means),
-        "heatmaps": _heatmaps(arrays["target"], means),
-        "flat-modes": modes_figure(arrays["target"]),
-        "spectrum": _spectra(arrays["eigenvalues"], arrays["target"], means, spreads),
-        "seeds": _seeds(spreads, arrays, names),
+        "masses": _draw_masses(find_rows(results, "occupancy"), arrays["target"]),
+        "occupancy": _draw_occupancy(arrays["target"], means),
+        "heatmaps": _draw_heatmaps(arrays["target"], means),
+        "flat-modes": _draw_modes(arrays["target"]),
+        "spectrum": _draw_spectra(arrays["eigenvalues"], arrays["target"], means, spectrum),
+        "seeds": _draw_seeds(spectrum, arrays["window_std"]),
     }
 
 
-def _of_protocol(shares: np.ndarray, results: Results) -> np.ndarray:
-    return shares[:1] if results.protocol == "published" else shares
-
-
-def _masses(results: Results, target: np.ndarray) -> "Figure":
-    rows = [row for row in results.table("occupancy").rows if row["flat"] is not None]
-    figure, axes = style.subplots(2, 9.5, 0.42 * len(rows) + 1.3)
-    kinds = kinds_of(bit_names(len(target)))
-    for panel, kind, title in zip(axes, ("flat", "sharp"), ("flat modes", "sharp modes"), strict=True):
-        exact = sum(mass for mass, of in zip(target, kinds, strict=True) if of == kind)
-        for place, row in enumerate(rows):
-            name, estimate = str(row["sampler"]), estimate_of(row[kind])
-            panel.barh(place, estimate.value, color=style.SAMPLER_COLORS[name], alpha=0.75, height=0.7)
-            style.interval(panel, estimate, place)
-            panel.plot(
-                number(row[f"{kind}_exact"]), place, "|", color="black", markersize=13, markeredgewidth=1.5
-            )
-            style.label(panel, f"{estimate.value:.3f}", (_end(estimate), place))
-        panel.axvline(exact, linestyle="--", color="#555555", linewidth=1)
-        panel.set_title(f"Time in {title} (dashed: π, {exact:.3f})")
-        panel.set_xlabel("share of steps")
-        panel.margins(x=0.14)
-        panel.grid(False)
-    axes[0].set_yticks(range(len(rows)), [str(row["sampler"]) for row in rows])
-    axes[0].invert_yaxis()
+def _draw_masses(rows: Rows, target: np.ndarray) -> "Figure":
+    figure, panels = style.subplots(2, 9.5, 0.42 * len(rows) + 1.3)
+    names = [str(row["sampler"]) for row in rows]
+    for axes, kind in zip(panels, ("flat", "sharp"), strict=True):
+        exact = sum(mass for mass, state in zip(target, STATES, strict=True) if KINDS.get(state) == kind)
+        draw_bars(axes, names, [row[kind] for row in rows])
+        ticks = [number(row[f"{kind}_exact"]) for row in rows]
+        axes.plot(ticks, range(len(rows)), "|", color="black", markersize=13, markeredgewidth=1.5)
+        draw_limit(axes, exact)
+        axes.set_title(f"Time in {kind} modes (dashed: π, {exact:.3f})")
+        axes.set_xlabel("fraction of steps")
+        axes.margins(x=0.14)
+    name_rows(panels[0], names)
     return figure
 
 
-def _end(estimate: Estimate) -> float:
-    return estimate.value if estimate.high is None else estimate.high
+def _draw_occupancy(target: np.ndarray, means: Means) -> "Figure":
+    figure, (axes,) = style.subplots(1, 11, 4.6)
+    axes.bar(STATES, target, width=0.86, color=[_color_of(state) for state in STATES], alpha=0.55)
+    for (name, mean), shift in zip(means.items(), np.linspace(-0.37, 0.37, len(means)), strict=True):
+        axes.plot(
+            np.arange(len(mean)) + shift,
+            mean,
+            linestyle="none",
+            marker=style.SAMPLER_MARKERS[name],
+            markersize=5,
+            markeredgecolor="white",
+            markeredgewidth=0.4,
+            color=style.SAMPLER_COLORS[name],
+            label=name,
+        )
+    for state, kind in KINDS.items():
+        write_beside(axes, kind, (int(state, 2), 0), (0, 3), ha="center", fontsize=10)
+    axes.set_ylabel("probability")
+    axes.set_title("Bars: π on 16 states. Markers: where each sampler spends its steps.")
+    axes.tick_params(axis="x", length=0)
+    axes.margins(x=0.01, y=0.06)
+    axes.legend(loc="upper right", ncols=2, fontsize=9)
+    return figure
 
 
-def _heatmaps(target: np.ndarray, means: dict[str, np.ndarray]) -> "Figure":
-    columns = min(4, len(means))
-    num_rows = -(-len(means) // columns)
-    figure, panels = style.grid(num_rows, columns, 3.0 * columns, 3.1 * num_rows)
+def _draw_modes(target: np.ndarray) -> "Figure":
+    """Every mode beside the states one flip away: what makes it flat or sharp."""
+    figure, panels = style.subplots(len(KINDS), 10, 3.4)
+    for axes, (mode, kind) in zip(panels, KINDS.items(), strict=True):
+        states = [mode, *(f"{int(mode, 2) ^ 1 << site:04b}" for site in (3, 2, 1, 0))]
+        heights = np.array([target[int(state, 2)] for state in states])
+        drop = np.log(heights[0] / heights[1:]).mean()
+        bars = axes.bar(states, heights, color=[_color_of(mode)] + [style.OTHER_COLOR] * 4)
+        axes.bar_label(bars, [f"{height:.3f}".lstrip("0") for height in heights], fontsize=8, padding=1)
+        axes.set_title(f"{kind} mode {mode}\na flip lowers log π by {drop:.2f}")
+        axes.tick_params(axis="x", rotation=60, length=0)
+        axes.margins(y=0.1)
+        axes.grid(False)  # every bar carries its number
+    panels[0].set_ylabel("probability")
+    words = "the mode (coloured), then the states one flip away; drops of log π are means over the flips"
+    figure.supxlabel(words, fontsize=10)
+    return figure
+
+
+def _color_of(state: str) -> str:
+    return KIND_COLORS.get(KINDS.get(state, ""), style.OTHER_COLOR)
+
+
+def _draw_heatmaps(target: np.ndarray, means: Means) -> "Figure":
+    figure, panels = make_panels(list(means), 4, 3.0, 3.1)
     top = max(target.max(), *(mean.max() for mean in means.values()))
-    for panel, (name, mean) in zip(panels, means.items(), strict=False):
-        _heatmap(panel, target, mean, top)
-        panel.set_title(name)
-    for panel in panels[len(means) :]:
-        panel.set_visible(False)
+    for axes, mean in zip(panels, means.values(), strict=True):
+        for row, first in enumerate(ROWS):
+            for column, last in enumerate(COLUMNS):
+                state = int(first + last, 2)
+                _draw_cell(axes, row, column, target[state], mean[state], top)
+                if kind := KINDS.get(first + last):
+                    _draw_box(axes, row, column, KIND_COLORS[kind])
+        axes.set(xlim=(0, 4), ylim=(4, 0), aspect="equal")
+        axes.set_xticks(np.arange(4) + 0.5, COLUMNS)
+        axes.set_yticks(np.arange(4) + 0.5, ROWS)
+        axes.tick_params(length=0)
+        axes.grid(False)
     return figure
 
 
-def _heatmap(axes: "Axes", target: np.ndarray, mean: np.ndarray, top: float) -> None:
-    from matplotlib.patches import Polygon, Rectangle
+def _draw_cell(axes: "Axes", row: int, column: int, exact: float, sampled: float, top: float) -> None:
+    """Upper triangle: π; lower: sampled."""
+    from matplotlib.patches import Polygon
 
-    kinds = dict(zip(bit_names(len(target)), kinds_of(bit_names(len(target))), strict=True))
-    target_map, sampled_map = style.color_map(TARGET_COLORS), style.color_map(SAMPLED_COLORS)
-    for row, first in enumerate(ROWS):
-        for column, last in enumerate(COLUMNS):
-            state = int(first + last, 2)
-            left, right, low, high = column, column + 1, row, row + 1
-            upper = [(left, low), (right, low), (right, high)]
-            lower = [(left, low), (left, high), (right, high)]
-            axes.add_patch(Polygon(upper, color=target_map(0.75 * target[state] / top)))
-            axes.add_patch(Polygon(lower, color=sampled_map(0.75 * mean[state] / top)))
-            axes.text(left + 0.69, low + 0.28, _short(target[state]), ha="center", va="center", fontsize=7)
-            axes.text(left + 0.31, low + 0.74, _short(mean[state]), ha="center", va="center", fontsize=7)
-            if kind := kinds[first + last]:
-                color = style.FLAT_COLOR if kind == "flat" else style.SHARP_COLOR
-                inside = (left + 0.04, low + 0.04)
-                axes.add_patch(Rectangle(inside, 0.92, 0.92, fill=False, edgecolor=color, linewidth=2.5))
-    axes.set_xlim(0, 4)
-    axes.set_ylim(4, 0)
-    axes.set_xticks(np.arange(4) + 0.5, COLUMNS)
-    axes.set_yticks(np.arange(4) + 0.5, ROWS)
-    axes.tick_params(length=0)
-    axes.grid(False)
-    axes.set_aspect("equal")
+    ends = [(column, row), (column + 1, row + 1)]
+    for value, name, corner, at in (
+        (exact, "Greys", (column + 1, row), (0.69, 0.28)),
+        (sampled, "Blues", (column, row + 1), (0.31, 0.74)),
+    ):
+        axes.add_patch(Polygon([ends[0], corner, ends[1]], color=style.color_map(name)(0.75 * value / top)))
+        text = f"{value:.2f}".removeprefix("0")
+        axes.text(column + at[0], row + at[1], text, ha="center", va="center", fontsize=7)
 
 
-def _spectra(
-    eigenvalues: np.ndarray, target: np.ndarray, means: dict[str, np.ndarray], spreads: Rows
-) -> "Figure":
-    columns = min(4, len(means))
-    num_rows = -(-len(means) // columns)
-    figure, panels = style.grid(num_rows, columns, 2.9 * columns, 2.5 * num_rows)
+def _draw_box(axes: "Axes", row: int, column: int, color: str) -> None:
+    from matplotlib.patches import Rectangle
+
+    inside = (column + 0.04, row + 0.04)
+    axes.add_patch(Rectangle(inside, 0.92, 0.92, fill=False, edgecolor=color, linewidth=2.5))
+
+
+def _draw_spectra(eigenvalues: np.ndarray, target: np.ndarray, means: Means, rows: Rows) -> "Figure":
+    figure, panels = make_panels(list(means), 4, 2.9, 2.5)
     edges = np.linspace(eigenvalues.min() - 0.1, eigenvalues.max() + 0.1, 31)
-    for panel, (name, mean) in zip(panels, means.items(), strict=False):
-        pooled, color = eigenvalues.ravel(), style.SAMPLER_COLORS[name]
-        panel.hist(pooled, edges, weights=np.repeat(mean, 4) / 4, color=color, alpha=0.7)
-        panel.hist(pooled, edges, weights=np.repeat(target, 4) / 4, histtype="step", color="black", lw=0.8)
-        spread, range_ = (_spread(spreads[name], key) for key in ("std", "iqr"))
-        panel.set_title(f"{name}\n{spread}\n{range_}", fontsize=9)
-    for panel in panels[len(means) :]:
-        panel.set_visible(False)
+    pooled = eigenvalues.ravel()
+    for axes, (name, mean), row in zip(panels, means.items(), rows, strict=True):
+        axes.hist(pooled, edges, weights=np.repeat(mean, 4) / 4, color=style.SAMPLER_COLORS[name], alpha=0.7)
+        axes.hist(pooled, edges, weights=np.repeat(target, 4) / 4, histtype="step", color="black", lw=0.8)
+        spreads = [
+            f"{label} {number(row[key]):.3f}, exact {number(row[f'{key}_exact']):.3f}"
+            for key, label in (("std", "std"), ("iqr", "IQR"))
+        ]
+        axes.set_title("\n".join([name, *spreads]), fontsize=9)
     figure.supxlabel("eigenvalue of the interaction matrix (outline: under π)", fontsize=10)
-    figure.supylabel("share", fontsize=10)
+    figure.supylabel("fraction", fontsize=10)
     return figure
 
 
-def _spread(row: Mapping[str, Cell], key: str) -> str:
-    """A measure of spread beside its exact value."""
-    name = {"std": "std", "iqr": "IQR"}[key]
-    return f"{name} {number(row[key]):.3f}, exact {number(row[f'{key}_exact']):.3f}"
-
-
-def _seeds(rows: Rows, arrays: dict[str, np.ndarray], names: Sequence[str]) -> "Figure":
+def _draw_seeds(rows: Rows, windows: np.ndarray) -> "Figure":
+    names = [str(row["sampler"]) for row in rows]
     figure, (axes,) = style.subplots(1, 8.5, 0.5 * len(names) + 1.2)
-    for place, name in enumerate(names):
-        values = arrays[f"window_std_{name}"]
+    for place, (name, row, values) in enumerate(zip(names, rows, windows, strict=True)):
         low, lower, middle, upper, high = np.percentile(values, [2.5, 25, 50, 75, 97.5])
         color = style.SAMPLER_COLORS[name]
         axes.plot([low, high], [place, place], color=color, linewidth=2)
         axes.plot([lower, upper], [place, place], color=color, linewidth=9, alpha=0.6, solid_capstyle="butt")
         axes.plot(middle, place, "o", color="white", markeredgecolor=color, markersize=5)
-        axes.plot(
-            number(rows[name]["std_exact"]), place, "|", color="black", markersize=14, markeredgewidth=1.5
-        )
-        if rows[name]["std_paper"] is not None:
-            paper = number(rows[name]["std_paper"])
+        exact = number(row["std_exact"])
+        axes.plot(exact, place, "|", color="black", markersize=14, markeredgewidth=1.5)
+        if "std_paper" in row:
+            paper = number(row["std_paper"])
             axes.plot(paper, place, "D", color="black", markersize=6)
-            axes.annotate(f"paper {paper:.3f}", (paper, place), (0, 8), textcoords="offset points")
-    axes.set_yticks(range(len(names)), names)
-    axes.invert_yaxis()
+            write_beside(axes, f"paper {paper:.3f}", (paper, place), (0, 8), fontsize=10)
+    name_rows(axes, names)
     axes.margins(y=0.12)
     axes.set_xlabel("std of the eigenvalues in one run: 95 % and 50 % of the seeds, median; tick: exact")
     axes.grid(axis="x")
     return figure
-
-
-def _short(value: float) -> str:
-    return f"{value:.2f}".removeprefix("0")

@@ -1,8 +1,7 @@
-"""What is run on the four bits, at the authors' settings or soundly."""
+"""The four-bit target: where every sampler spends its time, sampled and exact."""
 
-from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -10,146 +9,134 @@ from steppe import samplers
 from steppe.kernel.compose import Recipe
 from steppe.targets.bernoulli import paper_bernoulli
 from steppe.theory import effective_step_size
-from steppe_edlp.bernoulli import captions, tables, verdicts
-from steppe_edlp.bernoulli.measured import Measured
-from steppe_edlp.judging import joint_note
-from steppe_edlp.occupancy import Landscape, Visits, visit
-from steppe_edlp.request import Findings, Request
-from steppe_edlp.wording import settings_of
+from steppe_edlp.experiment import Experiment
+from steppe_edlp.occupancy import SmallTarget, estimate_noise, visit
+from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.work import Content, Work
 
-# The numbers with which the authors' code gives the paper's results; the GLU ones are the code's as well.
-PUBLISHED = {
-    "dula": samplers.dula(0.1225),
-    "dmala": samplers.dmala(0.1),
-    "edula": samplers.edula(0.2, 0.1, 0.1),
-    "edmala": samplers.edmala(0.4, 0.1, 0.08),
-    "edula_glu": samplers.edula_glu(0.2, 8.0),
-    "edmala_glu": samplers.edmala_glu(1.0, 0.1),
-}
-# Claims are about the authors' settings, so these stay; beside them the samplers that do have a flat law.
-SOUND = PUBLISHED | {
-    "robust_ensemble": samplers.robust_ensemble(2, 0.5, 0.4),
-    "roughness_tilted": samplers.roughness_tilted(2.0, 0.4),
-}
-PAPER_CHAINS, PAPER_WARMUP, PAPER_DRAWS = 4, 201, 800
-NUM_SEEDS = 20
+WHY_UNADJUSTED = "It is the bias of a larger step: dula at α_eff has the same."
+WHY_ADJUSTED = "Both have stationary distribution π, whatever the coupling."
 
 
-class Size(NamedTuple):
-    """How much is run: windows as long as the paper's run, and long chains of every seed."""
-
-    num_windows: int
-    num_chains: int
-    num_warmup: int
-    num_draws: int
-
-
-SIZES = {"quick": Size(100, 20, 500, 2_000), "full": Size(1_500, 100, 1_000, 20_000)}
-
-
-def run(request: Request, work: Work) -> Findings:
+def run(experiment: Experiment, request: Request, work: Work) -> Found:
     """Carry out the experiment."""
-    recipes = SOUND if request.is_sound else PUBLISHED
-    recipes = {name: recipes[name] for name in request.chosen(recipes)}
-    # The exact law of edula is a power iteration over centers in four dimensions: it takes longest.
+    size, recipes = experiment.size(request), experiment.make_recipes(request)
+    # The exact distribution of edula is a power iteration over centers in four dimensions: it takes longest.
     order = sorted(recipes, key=lambda name: name != "edula")
-    pieces = {name: partial(_measured, recipes[name], request) for name in order}
-    answers = work.all(pieces)
-    landscape = Landscape(paper_bernoulli())
-    measured = {name: Measured(recipes[name], **answers[name]) for name in recipes}
-    return _findings(request, landscape, measured, _beside(recipes))
-
-
-def _measured(recipe: Recipe, request: Request) -> Content:
-    """Exact law, windows as long as the paper's run, and under the sound protocol long chains."""
-    target, size = paper_bernoulli(), SIZES[request.scale]
-    windows = visit(
-        recipe,
-        target,
-        request.seeds(size.num_windows) if not request.is_sound else range(size.num_windows),
-        num_chains=PAPER_CHAINS,
-        num_warmup=PAPER_WARMUP,
-        num_draws=PAPER_DRAWS,
-    )
-    long = (
-        visit(
-            recipe,
-            target,
-            request.seeds(NUM_SEEDS),
-            num_chains=size.num_chains,
-            num_warmup=size.num_warmup,
-            num_draws=size.num_draws,
-        )
-        if request.is_sound
-        else windows
-    )
-    return {"law": recipe.log_law(target).positions(), "windows": windows.shares, **_packed(long)}
-
-
-def _packed(visits: Visits) -> dict[str, np.ndarray]:
-    return {"shares": visits.shares, "acceptance": visits.acceptance, "flips": visits.flips}
-
-
-def _beside(recipes: Mapping[str, Recipe]) -> dict[str, np.ndarray]:
-    """Exact laws that are shown for comparison: the `dula` whose law `edula` has if `U` is quadratic."""
-    if "edula" not in recipes:
-        return {}
-    numbers = {
-        name: float(value)
-        for name, value in recipes["edula"].build(paper_bernoulli(), audit=False).parameters.items()
-    }
-    step = effective_step_size(
-        numbers["step_size"], numbers["coupling_variance"], numbers["center_step_size"]
-    )
-    law = samplers.dula(step.value).log_law(paper_bernoulli()).positions()
-    return {f"dula({step.value:g})": law}
-
-
-def _findings(
-    request: Request,
-    landscape: Landscape,
-    measured: Mapping[str, Measured],
-    beside: Mapping[str, np.ndarray],
-) -> Findings:
-    """Everything there is to say."""
-    judge = verdicts.sound_verdicts if request.is_sound else verdicts.published_verdicts
-    judged = judge(landscape, measured)
-    size = SIZES[request.scale]
-    num_windows = len(next(iter(measured.values())).windows)
-    return Findings(
-        verdicts=judged,
-        tables=[
-            tables.occupancy_table(landscape, measured, beside, request),
-            tables.spectrum_table(landscape, measured, request),
-        ],
-        figures=captions.figures(landscape, measured),
-        arrays=_arrays(landscape, measured),
-        settings={
-            **{name: settings_of(one.recipe) for name, one in measured.items()},
-            "windows as long as the paper's run": num_windows,
-            "chains, warm-up and draws of a window": "4 chains, 201 steps dropped, 800 kept",
-            "chains per seed": size.num_chains if request.is_sound else 4,
-            "draws per chain": size.num_draws if request.is_sound else 800,
+    answers = work.all({name: partial(_measure, recipes[name], request, size) for name in order})
+    known = SmallTarget(paper_bernoulli())
+    printed = {row["sampler"]: float(row["std"]) for row in experiment.published}
+    occupancy = [_describe_exact("π", "what every sampler is meant to sample", known, known.probabilities)]
+    target = dict.fromkeys(("std", "std_exact"), float(known.spectrum_std(known.probabilities)))
+    target |= dict.fromkeys(("iqr", "iqr_exact"), float(known.spectrum_iqr(known.probabilities)))
+    spectrum: list[Row] = [{"sampler": "π", "is_reference": True, **target}]
+    for name, recipe in recipes.items():
+        occupancy.append(_describe(name, recipe, answers[name], known, request))
+        if name == "edula":
+            occupancy.append(_describe_effective_step(recipe, known))
+        spectrum.append(_describe_spectrum(name, answers[name], known, request, printed.get(name)))
+    biased = [
+        str(row["sampler"]) for row in occupancy if "flat" in row and float(row["distance_exact"]) > 0.1
+    ]
+    first = next(iter(answers.values()))
+    return Found(
+        rows={"occupancy": occupancy, "spectrum": spectrum},
+        facts={
+            "target": {
+                "flat": float(known.flat_mass(known.probabilities)),
+                "sharp": float(known.sharp_mass(known.probabilities)),
+                "log_density": float(known.probabilities @ known.log_density),
+            },
+            "num_windows": len(first["windows"]),
+            "window": "4 chains, 201 steps dropped, 800 kept",
+            "run": size.long if request.is_sound else size.window,
+            "biased": f"{', '.join(biased) or 'none'} {'leaves' if len(biased) < 2 else 'leave'} π",
         },
-        notes=[*captions.notes(request), *joint_note(judged)],
-        seeds=list(range(request.seed, request.seed + len(next(iter(measured.values())).shares))),
-        model_evaluations=_evaluations(request, measured, size),
+        arrays={
+            "target": known.probabilities,
+            "eigenvalues": known.eigenvalues,
+            "shares": np.stack([_of_protocol(answers[name]["shares"], request) for name in recipes]),
+            "window_std": np.stack([known.spectrum_std(answers[name]["windows"]) for name in recipes]),
+        },
+        recipes=recipes,
+        seeds=list(range(request.seed, request.seed + len(first["shares"]))),
+        model_evaluations=len(recipes) * _count_evaluations(request, first, size),
     )
 
 
-def _evaluations(request: Request, measured: Mapping[str, Measured], size: Size) -> int:
-    """One per chain and step for each of these samplers; copies of an ensemble share the chains."""
-    one = next(iter(measured.values()))
-    windows = len(one.windows) * 4 * 1001
-    long = len(one.shares) * size.num_chains * (size.num_warmup + size.num_draws) if request.is_sound else 0
-    return len(measured) * (windows + long)
+def _measure(recipe: Recipe, request: Request, size: SimpleNamespace) -> Content:
+    """Exact distribution, windows as long as the paper's run, and under the sound protocol long chains."""
+    target = paper_bernoulli()
+    seeds = range(size.num_windows) if request.is_sound else request.seeds(size.num_windows)
+    windows = visit(recipe, target, seeds, **size.window)
+    long = visit(recipe, target, request.seeds(size.num_seeds), **size.long) if request.is_sound else windows
+    return {"law": recipe.log_law(target).positions(), "windows": windows.shares, **long._asdict()}
 
 
-def _arrays(landscape: Landscape, measured: Mapping[str, Measured]) -> dict[str, np.ndarray]:
-    arrays = {"target": landscape.law, "eigenvalues": landscape.eigenvalues}
-    for name, one in measured.items():
-        arrays[f"shares_{name}"] = one.shares
-        arrays[f"law_{name}"] = one.law
-        arrays[f"window_std_{name}"] = landscape.spectrum_std(one.windows)
-    return arrays
+def _of_protocol(per_seed: np.ndarray, request: Request) -> np.ndarray:
+    """The published protocol is one seed; the others show how much it could have been otherwise."""
+    return per_seed if request.is_sound else per_seed[:1]
+
+
+def _describe(name: str, recipe: Recipe, answer: Content, known: SmallTarget, request: Request) -> Row:
+    shares = _of_protocol(answer["shares"], request)
+    return {
+        **_describe_exact(name, "", known, answer["law"]),
+        "is_reference": False,
+        "flat": known.flat_mass(shares),
+        "sharp": known.sharp_mass(shares),
+        "log_density": shares @ known.log_density,
+        "distance": known.distance(shares),
+        "noise": estimate_noise(answer["shares"], None if request.is_sound else 1),
+        "acceptance": float(answer["acceptance"].mean()) if recipe.is_adjusted else None,
+        "flips": float(answer["flips"].mean()),
+        "why": WHY_ADJUSTED if recipe.is_adjusted else WHY_UNADJUSTED,
+    }
+
+
+def _describe_exact(name: str, settings: str, known: SmallTarget, probabilities: np.ndarray) -> Row:
+    return {
+        "sampler": name,
+        **({"settings": settings} if settings else {}),
+        "is_reference": True,
+        "flat_exact": float(known.flat_mass(probabilities)),
+        "sharp_exact": float(known.sharp_mass(probabilities)),
+        "log_density_exact": float(probabilities @ known.log_density),
+        "distance_exact": known.distance(probabilities),
+    }
+
+
+def _describe_effective_step(recipe: Recipe, known: SmallTarget) -> Row:
+    """The `dula` whose stationary distribution `edula` has if `U` is quadratic."""
+    built = recipe.build(known.target, audit=False)
+    names = ("step_size", "coupling_variance", "center_step_size")
+    step = effective_step_size(*(float(built.parameters[name]) for name in names)).value
+    exact = samplers.dula(step).log_law(known.target).positions()
+    return _describe_exact(f"dula({step:g})", "exact distribution of dula at α_eff", known, exact)
+
+
+def _describe_spectrum(
+    name: str, answer: Content, known: SmallTarget, request: Request, printed: float | None
+) -> Row:
+    shares, windows = _of_protocol(answer["shares"], request), known.spectrum_std(answer["windows"])
+    return {
+        "sampler": name,
+        "std": known.spectrum_std(shares),
+        "iqr": known.spectrum_iqr(shares),
+        "std_exact": float(known.spectrum_std(answer["law"])),
+        "iqr_exact": float(known.spectrum_iqr(answer["law"])),
+        "window_mean": float(windows.mean()),
+        "window_sd": float(windows.std(ddof=1)) if len(windows) > 1 else None,
+        "percentile": None if printed is None else float(100 * np.mean(windows < printed)),
+        "window_std": windows,
+    }
+
+
+def _count_evaluations(request: Request, answer: Content, size: SimpleNamespace) -> int:
+    """One per chain and step for each of these samplers; replicas of an ensemble share the chains."""
+
+    def count(num_seeds: int, run: dict[str, int]) -> int:
+        return num_seeds * run["num_chains"] * (run["num_warmup"] + run["num_draws"])
+
+    long = count(len(answer["shares"]), size.long) if request.is_sound else 0
+    return count(len(answer["windows"]), size.window) + long

@@ -48,7 +48,7 @@ class Logged(NamedTuple):
     acceptance: np.ndarray
 
 
-def logged(
+def log_chains(
     target: BinaryNetwork,
     recipe: Recipe,
     rows: np.ndarray,

@@ -1,151 +1,224 @@
-"""What is run: the paper's network with its protocol, and a well-posed one whose settings are chosen."""
+"""Binary neural networks: the paper's with its protocol, and a well-posed one whose settings are chosen."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 
+import steppe
 from steppe.kernel.compose import Recipe
+from steppe.results import Estimate
 from steppe.targets.binary_network import BinaryNetwork, binary_network
-from steppe_edlp.bnn import report
-from steppe_edlp.bnn.chains import Heat, logged
-from steppe_edlp.bnn.published import SAMPLERS, recipes
-from steppe_edlp.bnn.tables import Rows, baselines, load, requested_tables, rmse
-from steppe_edlp.request import Findings, Request
+from steppe_edlp.bnn.chains import LOG_PER, Heat, log_chains
+from steppe_edlp.bnn.tabular import PAPER_TABLES, Rows, find_requested, find_rmse, fit_baselines, load_rows
+from steppe_edlp.experiment import Experiment
+from steppe_edlp.request import Found, Request, Row
+from steppe_edlp.wording import describe_recipe
 from steppe_edlp.work import Content, Work
 
-# U per unexplained share of the variance of y; which one is chosen on validation rows.
-STEEPNESS = (50.0, 500.0, 2000.0)
-CHOICE_SEED = 50_000
-HOTTEST = 0.02
+
+class OnTable(NamedTuple):
+    """Answers on one table of data by sampler; arrays have one entry per seed."""
+
+    rows: Rows
+    recipes: Mapping[str, Recipe]
+    published: Mapping[str, Content]
+    posed: Mapping[str, Content]
+    chosen: Mapping[str, Content]
 
 
-class Size(NamedTuple):
-    """How much is run.
-
-    Attributes
-    ----------
-    num_hidden
-        Hidden units.
-    num_chains, num_points
-        Networks side by side and log points, five steps apart, of the paper's protocol.
-    num_posed_chains, num_cooling, num_kept
-        The same of the well-posed network: log points while it is cooled, and those after it.
-    num_seeds
-        Seeds.
-    """
-
-    num_hidden: int
-    num_chains: int
-    num_points: int
-    num_posed_chains: int
-    num_cooling: int
-    num_kept: int
-    num_seeds: int
-
-
-SIZES = {"quick": Size(20, 8, 31, 8, 24, 24, 5), "full": Size(100, 50, 201, 8, 160, 80, 5)}
-
-
-def run(request: Request, work: Work) -> Findings:
+def run(experiment: Experiment, request: Request, work: Work) -> Found:
     """Carry out the experiment on every table asked for."""
-    size = SIZES[request.scale]
+    size = experiment.size(request)
     seeds = request.seeds(size.num_seeds if request.is_sound else 1)
-    names = request.chosen(SAMPLERS)
-    found = [
-        _on_table(load(name, rows, request), request, size, work, seeds, names)
-        for name, rows in requested_tables(request).items()
-    ]
-    return report.findings(request, size, seeds, found)
+    names = request.chosen(experiment.samplers)
+    tables = [load_rows(name, number, request) for name, number in find_requested(request).items()]
+    found = [_sample(rows, request, size, work, seeds, names) for rows in tables]
+    cut = [rows for rows in tables if not rows.is_whole]
+    conditions = ["fewer_rows"] * any(rows.name in PAPER_TABLES for rows in cut)
+    return Found(
+        rows={
+            "published": [row for one in found for row in _describe_published(one, request)],
+            "posed": [row for one in found for row in _describe_posed(one)],
+        },
+        facts={
+            "num_seeds": len(seeds),
+            "num_steps": LOG_PER * (size.num_points - 1) + 1,
+            "rows_left_out": " ".join(_say_rows_left_out(rows) for rows in cut),
+        },
+        conditions=[*conditions, *["other_table"] * any(rows.name not in PAPER_TABLES for rows in tables)],
+        arrays={
+            f"{key}_series": np.stack(
+                [[one.published[n][f"{key}_series"].mean(axis=0) for n in names] for one in found]
+            )
+            for key in ("rmse", "likelihood")
+        },
+        settings={
+            **{f"rows of {rows.name}": len(rows.train) for rows in tables},
+            **{
+                f"{name} on {one.rows.name}": words
+                for one in found
+                for name, recipe in one.recipes.items()
+                if (words := describe_recipe(recipe))
+            },
+        },
+        seeds=seeds,
+        data={name: digest for rows in tables for name, digest in rows.digests.items()},
+        model_evaluations=_count_evaluations(size, len(seeds), found),
+    )
 
 
-def _on_table(
-    rows: Rows, request: Request, size: Size, work: Work, seeds: list[int], names: list[str]
-) -> report.OnTable:
-    known = recipes(rows.name)
-    pieces = {
-        f"published-{rows.name}-{name}-{seed}": partial(_as_published, rows, known[name], seed, size)
-        for seed in seeds
-        for name in names
-    }
-    answers = work.all(pieces)
-    published = {name: _stacked(answers, f"published-{rows.name}-{name}", seeds) for name in names}
-    posed: dict[str, Content] = {}
-    chosen: dict[str, Content] = {}
-    if request.is_sound:
-        # A site of Gibbs looks at one hidden unit; as many as there are units are worth one evaluation.
-        fair = recipes(rows.name, size.num_hidden)
-        chosen = work.all(
-            {f"choice-{rows.name}-{name}": partial(_choice, rows, fair[name], size) for name in names}
-        )
-        chosen = {name: chosen[f"choice-{rows.name}-{name}"] for name in names}
+def make_recipes(
+    size: SimpleNamespace, table: str, names: Sequence[str], num_updates: int = 1
+) -> dict[str, Recipe]:
+    """The paper's samplers for a table; Gibbs resamples so many sites in a step, one in the paper."""
+    centers = size.centers.get(table, size.centers["compas"])
+    made = {}
+    for name in names:
+        numbers = {"num_updates": num_updates} if name == "gibbs" else {}
+        if name not in ("gibbs", "gwg"):
+            numbers["step_size"] = size.step_size
+        if name in centers:
+            numbers |= dict(zip(("center_step_size", "coupling_variance"), centers[name], strict=True))
+        made[name] = getattr(steppe, name)(**numbers)
+    return made
+
+
+def _sample(
+    rows: Rows, request: Request, size: SimpleNamespace, work: Work, seeds: list[int], names: list[str]
+) -> OnTable:
+    recipes = make_recipes(size, rows.name, names)
+
+    def do(kind: str, piece: Callable[..., Content], *arguments: Mapping[str, object]) -> dict[str, Content]:
+        """Every sampler with every seed, the first axis of its answers counting seeds."""
         pieces = {
-            f"posed-{rows.name}-{name}-{seed}": partial(
-                _posed, rows, fair[name], seed, size, chosen[name]["steepness"]
+            f"{kind}-{rows.name}-{name}-{seed}": partial(
+                piece, rows, seed, size, *(one[name] for one in arguments)
             )
             for seed in seeds
             for name in names
         }
         answers = work.all(pieces)
-        posed = {name: _stacked(answers, f"posed-{rows.name}-{name}", seeds) for name in names}
-    return report.OnTable(rows, baselines(rows.train, rows.test), published, posed, chosen, known)
+        return {
+            name: _stack([answers[f"{kind}-{rows.name}-{name}-{seed}"] for seed in seeds]) for name in names
+        }
+
+    published = do("published", _run_published, recipes)
+    if not request.is_sound:
+        return OnTable(rows, recipes, published, {}, {})
+    # A site of Gibbs looks at one hidden unit; as many as there are units are worth one evaluation.
+    fair = make_recipes(size, rows.name, names, size.num_hidden)
+    choices = work.all(
+        {f"choice-{rows.name}-{name}": partial(_choose, rows, size, fair[name]) for name in names}
+    )
+    chosen = {name: choices[f"choice-{rows.name}-{name}"] for name in names}
+    steepness = {name: chosen[name]["steepness"] for name in names}
+    return OnTable(rows, recipes, published, do("posed", _run_posed, fair, steepness), chosen)
 
 
-def _stacked(answers: Mapping[str, Content], prefix: str, seeds: list[int]) -> Content:
-    """Answers of all seeds, the first axis counting seeds."""
-    parts = [answers[f"{prefix}-{seed}"] for seed in seeds]
+def _stack(parts: list[Content]) -> Content:
     return {key: np.stack([np.asarray(part[key], float) for part in parts]) for key in parts[0]}
 
 
-def _as_published(rows: Rows, recipe: Recipe, seed: int, size: Size) -> Content:
+def _run_published(rows: Rows, seed: int, size: SimpleNamespace, recipe: Recipe) -> Content:
     """The paper's network; every log point counts once under its protocol, the last half soundly."""
     target = binary_network(rows.train.x, rows.train.y, size.num_hidden, preset="published")
-    found = logged(target, recipe, rows.test.x, seed, num_chains=size.num_chains, num_points=size.num_points)
+    found = log_chains(
+        target, recipe, rows.test.x, seed, num_chains=size.num_chains, num_points=size.num_points
+    )
     errors = np.sqrt(np.mean((found.outputs - rows.test.y) ** 2, axis=1))
-    half = len(errors) // 2
-    return {
-        "rmse_series": errors,
-        "likelihood_series": found.likelihood,
-        "rmse": errors.mean(),
-        "rmse_sd": errors.std(),
-        "likelihood": found.likelihood.mean(),
-        "likelihood_sd": found.likelihood.std(),
-        "rmse_late": errors[half:].mean(),
-        "likelihood_late": found.likelihood[half:].mean(),
-        "acceptance": found.acceptance.mean(),
-    }
+    answer: Content = {"acceptance": found.acceptance.mean()}
+    for key, series in (("rmse", errors), ("likelihood", found.likelihood)):
+        answer |= {f"{key}_series": series, key: series.mean(), f"{key}_sd": series.std()}
+        answer[f"{key}_late"] = series[len(series) // 2 :].mean()
+    return answer
 
 
-def well_posed(rows: Rows, num_hidden: int, steepness: float) -> BinaryNetwork:
+def make_well_posed(rows: Rows, num_hidden: int, steepness: float) -> BinaryNetwork:
     """The network whose outputs have the scale of the data; temperatures in units of the variance of y."""
     least = 1 / (2 + len(rows.fitted))
     temperature = steepness / max(float(rows.fitted.y.var()), least**2)
     return binary_network(rows.fitted.x, rows.fitted.y, num_hidden, temperature=temperature)
 
 
-def _posed(rows: Rows, recipe: Recipe, seed: int, size: Size, steepness: float) -> Content:
+def _run_posed(rows: Rows, seed: int, size: SimpleNamespace, recipe: Recipe, steepness: float) -> Content:
     """Cool, then average the outputs of all networks of the log points after it."""
-    both = np.concatenate([rows.test.x, rows.validation.x])
-    found = logged(
-        well_posed(rows, size.num_hidden, steepness),
+    found = log_chains(
+        make_well_posed(rows, size.num_hidden, steepness),
         recipe,
-        both,
+        np.concatenate([rows.test.x, rows.validation.x]),
         seed,
         num_chains=size.num_posed_chains,
         num_points=size.num_cooling + size.num_kept,
-        heat=Heat(size.num_cooling, HOTTEST),
+        heat=Heat(size.num_cooling, size.hottest),
     )
     outputs = found.outputs[size.num_cooling :].mean(axis=0)
     return {
-        "rmse": rmse(outputs[: len(rows.test)], rows.test.y),
-        "validation": rmse(outputs[len(rows.test) :], rows.validation.y),
+        "rmse": find_rmse(outputs[: len(rows.test)], rows.test.y),
+        "validation": find_rmse(outputs[len(rows.test) :], rows.validation.y),
         "likelihood": found.likelihood[size.num_cooling :].mean(),
         "acceptance": found.acceptance[size.num_cooling :].mean(),
     }
 
 
-def _choice(rows: Rows, recipe: Recipe, size: Size) -> Content:
+def _choose(rows: Rows, size: SimpleNamespace, recipe: Recipe) -> Content:
     """Try every temperature with one seed and take the one best on the validation rows."""
-    tried = [_posed(rows, recipe, CHOICE_SEED, size, steepness)["validation"] for steepness in STEEPNESS]
-    return {"steepness": STEEPNESS[int(np.argmin(tried))], "validation": np.asarray(tried)}
+    tried = [_run_posed(rows, size.choice_seed, size, recipe, one)["validation"] for one in size.steepness]
+    return {"steepness": size.steepness[int(np.argmin(tried))], "validation": np.asarray(tried)}
+
+
+def _describe_published(one: OnTable, request: Request) -> list[Row]:
+    shared = {"data": one.rows.name, "num_train": len(one.rows.train)}
+    rows: list[Row] = []
+    for name, part in one.published.items():
+        row: Row = {**shared, "sampler": name, "acceptance": float(part["acceptance"].mean())}
+        for key in ("rmse", "likelihood"):
+            row |= {key: part[key] if request.is_sound else _with_spread(part, key)}
+            row[f"{key}_late"] = part[f"{key}_late"]
+        rows.append(row)
+    return [*rows, *_describe_baselines(one, shared)]
+
+
+def _with_spread(part: Content, key: str) -> Estimate:
+    value, spread = float(part[key][0]), float(part[f"{key}_sd"][0])
+    return Estimate(value=value, low=value - spread, high=value + spread)
+
+
+def _describe_posed(one: OnTable) -> list[Row]:
+    counts = {"num_train": len(one.rows.fitted), "num_validation": len(one.rows.validation)}
+    shared = {"data": one.rows.name, **counts}
+    rows = [
+        {
+            **shared,
+            **part,
+            "sampler": name,
+            "steepness": float(one.chosen[name]["steepness"]),
+            "acceptance": float(part["acceptance"].mean()),
+        }
+        for name, part in one.posed.items()
+    ]
+    return [*rows, *_describe_baselines(one, shared)] if rows else []
+
+
+def _describe_baselines(one: OnTable, shared: Row) -> list[Row]:
+    return [
+        {**shared, "sampler": f"{name} predictor", "is_reference": True, "rmse": error, "likelihood": fit}
+        for name, (fit, error) in fit_baselines(one.rows.train, one.rows.test).items()
+    ]
+
+
+def _say_rows_left_out(rows: Rows) -> str:
+    train, test = rows.num_published
+    return (
+        f"Only the first {len(rows.train)} of {train} training rows of {rows.name} and {len(rows.test)} of "
+        f"{test} test rows are used. All rows: `steppe reproduce bnn --scale full --instance {rows.name} "
+        "--data DIR`."
+    )
+
+
+def _count_evaluations(size: SimpleNamespace, num_seeds: int, found: Sequence[OnTable]) -> int:
+    steps = LOG_PER * size.num_points * size.num_chains * num_seeds * sum(len(one.published) for one in found)
+    cooled = LOG_PER * (size.num_cooling + size.num_kept) * size.num_posed_chains
+    return steps + cooled * sum(len(one.posed) for one in found) * (num_seeds + len(size.steepness))

@@ -1,129 +1,126 @@
 """Figures of the sweep over η."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import estimate
-from steppe.results import Results
+from steppe.report.cells import estimate, number
+from steppe.results import Cell, Results
+from steppe.theory import effective_step_size
+from steppe_edlp.plots import draw_limit, unpack_arrays, write_beside
+from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Arrays = dict[str, np.ndarray]
+Rows = Sequence[Mapping[str, Cell]]
+# Of the figure of p(θ_a) for θ ~ Bernoulli(1/2).
+DENSITY_VARIANCES = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 SHOWN_PATHS = (0.1, 1.0, 10.0)
 STRIDE = 5
+LABEL = "coupling variance η"
 
 
 def draw(results: Results) -> dict[str, "Figure"]:
     """Every figure of the experiment, by key."""
-    arrays = {name: array.numpy() for name, array in results.arrays.items()}
-    entropic = [name for name in ("edula", "edmala") if f"{name}_rmse" in arrays]
-    figures = {"densities": _densities(arrays), "effective-step": _effective_step(arrays)}
-    if entropic:
-        figures["rmse"] = _rmse(results, arrays, entropic)
-        figures["distance"] = _distance(results, arrays, entropic)
-    if "edmala" in entropic:
-        figures["acceptance"] = _acceptance(results, arrays)
+    rows = find_rows(results, "sweep")
+    sweeps = {str(row["sampler"]): [one for one in rows if one["sampler"] == row["sampler"]] for row in rows}
+    plain = {str(row["sampler"]): row for row in find_rows(results, "plain")}
+    figures = {"densities": _draw_densities(), "effective-step": _draw_effective_step(results, sweeps)}
+    if sweeps:
+        figures["rmse"] = _draw_rmse(results, sweeps, plain)
+        figures["distance"] = _draw_distance(results, sweeps)
+    if "edmala" in sweeps:
+        figures["acceptance"] = _draw_acceptance(sweeps["edmala"], plain)
     return figures
 
 
-def _densities(arrays: Arrays) -> "Figure":
+def _draw_densities() -> "Figure":
+    """`p(θ_a) = ½ N(0, η) + ½ N(1, η)`."""
     figure, (axes,) = style.subplots(1, 7, 3.6)
-    shades = style.color_map("viridis")(np.linspace(0, 0.85, len(arrays["densities"])))
-    for variance, density, shade in zip(
-        arrays["density_variances"], arrays["densities"], shades, strict=True
-    ):
-        axes.plot(arrays["centers"], density, color=shade, linewidth=1.8, label=f"η = {variance:g}")
-    axes.set_xlabel("center θ_a")
-    axes.set_ylabel("density")
+    at = np.linspace(-2.5, 3.5, 241)
+    shades = style.color_map("viridis")(np.linspace(0, 0.85, len(DENSITY_VARIANCES)))
+    for variance, shade in zip(DENSITY_VARIANCES, shades, strict=True):
+        modes = [np.exp(-((at - mean) ** 2) / (2 * variance)) for mean in (0, 1)]
+        density = 0.5 * sum(modes) / np.sqrt(2 * np.pi * variance)
+        axes.plot(at, density, color=shade, linewidth=1.8, label=f"η = {variance:g}")
+    axes.set(xlabel="center θ_a", ylabel="density")
     axes.legend()
     return figure
 
 
-def _effective_step(arrays: Arrays) -> "Figure":
+def _draw_effective_step(results: Results, sweeps: Mapping[str, Rows]) -> "Figure":
     figure, (axes,) = style.subplots(1, 7, 3.6)
-    color = style.SAMPLER_COLORS["edula"]
-    axes.loglog(arrays["effective_variances"], arrays["effective_steps"], color="black", linewidth=1.8)
+    alpha, center = (number(results.settings[key]) for key in ("α", "α_a of edula"))
+    threshold = (alpha + center) / 4  # where α_eff diverges
+    grid = np.geomspace(threshold * 1.02, 10, 200)
+    axes.loglog(
+        grid, [effective_step_size(alpha, x, center).value for x in grid], color="black", linewidth=1.8
+    )
     axes.annotate("α_eff", (0.033, 0.6), fontsize=10)
-    axes.set_ylim(0.08, 10)
-    axes.set_xlabel("coupling variance η")
-    axes.set_ylabel("effective step α_eff (squared distance)")
-    axes.axvline(arrays["effective_variances"][0] / 1.02, color="#555555", linestyle=":", linewidth=1)
-    if "edula_flips" in arrays:
-        other = axes.twinx()
-        other.loglog(
-            arrays["variances"], arrays["edula_flips"].mean(axis=1), "D--", color=color, markersize=5
-        )
+    axes.set(ylim=(0.08, 10), xlabel=LABEL, ylabel="effective step α_eff (squared distance)")
+    draw_limit(axes, threshold, ":")
+    if "edula" in sweeps:
+        other, color = axes.twinx(), style.SAMPLER_COLORS["edula"]
+        xs, flips = ([number(row[key]) for row in sweeps["edula"]] for key in ("variance", "flips"))
+        other.loglog(xs, flips, "D--", color=color, markersize=5)
         other.set_ylabel("flips per step of edula", color=color)
         other.grid(False)
     return figure
 
 
-def _sweep(axes: "Axes", results: Results, name: str, key: str) -> None:
-    rows = results.table(name).rows
-    estimates = [estimate(row[key]) for row in rows]
-    xs = [estimate(row["variance"]).value for row in rows]
-    color = style.SAMPLER_COLORS[name]
-    axes.plot(
-        xs, [one.value for one in estimates], marker=style.SAMPLER_MARKERS[name], color=color, label=name
-    )
-    for x, one in zip(xs, estimates, strict=True):
-        style.interval(axes, one, x, vertical=True)
-    axes.set_xscale("log")
-    axes.set_xlabel("coupling variance η")
+def _draw_sweep(axes: "Axes", rows: Rows, key: str) -> None:
+    name, xs = str(rows[0]["sampler"]), [number(row["variance"]) for row in rows]
+    color, marker = style.SAMPLER_COLORS[name], style.SAMPLER_MARKERS[name]
+    axes.plot(xs, [number(row[key]) for row in rows], marker=marker, color=color, label=name)
+    for x, row in zip(xs, rows, strict=True):
+        style.interval(axes, estimate(row[key]), x, vertical=True)
+    axes.set(xscale="log", xlabel=LABEL)
 
 
-def _level(axes: "Axes", value: float, name: str, shift: float = -3) -> None:
-    color = style.SAMPLER_COLORS[name]
+def _draw_level(axes: "Axes", row: Mapping[str, Cell], key: str, shift: float = -3) -> None:
+    name, value = str(row["sampler"]), number(row[key])
+    color, place = style.SAMPLER_COLORS[name], ("axes fraction", "data")
     axes.axhline(value, color=color, linewidth=1.2, alpha=0.8)
-    place: Any = ("axes fraction", "data")
-    axes.annotate(
-        name, (1, value), (3, shift), xycoords=place, textcoords="offset points", color=color, fontsize=9
-    )
+    write_beside(axes, name, (1, value), (3, shift), xycoords=place, color=color)
 
 
-def _rmse(results: Results, arrays: Arrays, names: list[str]) -> "Figure":
+def _draw_rmse(results: Results, sweeps: Mapping[str, Rows], plain: Mapping[str, Any]) -> "Figure":
     figure, (axes,) = style.subplots(1, 7, 3.8)
-    for name in names:
-        _sweep(axes, results, name, "rmse")
+    for rows in sweeps.values():
+        _draw_sweep(axes, rows, "rmse")
     for name, shift in (("dula", 3), ("dmala", -9)):
-        if f"{name}_rmse" in arrays:
-            _level(axes, float(arrays[f"{name}_rmse"].mean()), name, shift)
-    constant = results.settings["RMSE of a constant"]
-    axes.axhline(estimate(constant).value, color="#555555", linestyle=":", linewidth=1)
+        if name in plain:
+            _draw_level(axes, plain[name], "rmse", shift)
+    draw_limit(axes, number(results.settings["RMSE of a constant"]), ":", is_across=True)
     axes.set_ylabel("validation RMSE")
     axes.legend()
     return figure
 
 
-def _acceptance(results: Results, arrays: Arrays) -> "Figure":
+def _draw_acceptance(rows: Rows, plain: Mapping[str, Any]) -> "Figure":
     figure, (axes,) = style.subplots(1, 7, 3.6)
-    _sweep(axes, results, "edmala", "acceptance")
-    if "dmala_acceptance" in arrays:
-        _level(axes, float(arrays["dmala_acceptance"].mean()), "dmala")
-    axes.set_ylim(-0.03, 1.03)
-    axes.set_ylabel("acceptance probability")
+    _draw_sweep(axes, rows, "acceptance")
+    if "dmala" in plain:
+        _draw_level(axes, plain["dmala"], "acceptance")
+    axes.set(ylim=(-0.03, 1.03), ylabel="acceptance probability")
     return figure
 
 
-def _distance(results: Results, arrays: Arrays, names: list[str]) -> "Figure":
-    figure, panels = style.subplots(len(names), 4.6 * len(names), 3.6)
-    bits = estimate(results.settings["bits"]).value
+def _draw_distance(results: Results, sweeps: Mapping[str, Rows]) -> "Figure":
+    figure, panels = style.subplots(len(sweeps), 4.6 * len(sweeps), 3.6)
     shades = style.color_map("viridis")(np.linspace(0, 0.8, len(SHOWN_PATHS)))
-    for axes, name in zip(panels, names, strict=True):
-        path = arrays[f"{name}_path"]
-        steps = STRIDE * (1 + np.arange(len(path)))
+    paths, bits = unpack_arrays(results)["paths"], number(results.settings["bits"])
+    for axes, (name, rows), path in zip(panels, sweeps.items(), paths, strict=True):
+        steps, variances = STRIDE * (1 + np.arange(len(path))), [number(row["variance"]) for row in rows]
         for variance, shade in zip(SHOWN_PATHS, shades, strict=True):
-            place = int(np.argmin(np.abs(arrays["variances"] - variance)))
-            axes.plot(steps, path[:, place], color=shade, linewidth=1.8)
+            own = path[:, variances.index(variance)]
+            axes.plot(steps, own, color=shade, linewidth=1.8)
             axes.axhline(np.sqrt(bits * variance), color=shade, linestyle="--", linewidth=0.9)
-            axes.annotate(f"η = {variance:g}", (steps[0], path[0, place]), (4, 4), textcoords="offset points",
-                          color=shade, fontsize=9)  # fmt: skip
-        axes.set_yscale("log")
-        axes.set_title(name)
-        axes.set_xlabel("step")
+            write_beside(axes, f"η = {variance:g}", (steps[0], own[0]), (4, 4), color=shade)
+        axes.set(yscale="log", title=name, xlabel="step")
     panels[0].set_ylabel("‖θ − θ_a‖ (dashed: √(dη))")
     return figure

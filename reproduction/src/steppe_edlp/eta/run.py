@@ -1,40 +1,23 @@
-"""What is run over η: the authors' settings on their rows, or a small network many times."""
+"""A binary network over η: the authors' settings on their rows, or a small network many times."""
 
-import dataclasses
-from collections.abc import Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 
-from steppe import datasets, samplers
+import steppe
+from steppe import datasets
 from steppe.kernel.compose import Recipe
 from steppe.targets.binary_network import BinaryNetwork, binary_network
-from steppe_edlp.eta import report
+from steppe.theory import effective_step_size
 from steppe_edlp.eta.sweep import STRIDE, sweep
-from steppe_edlp.request import Findings, Request
+from steppe_edlp.experiment import Experiment
+from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.work import Content, Work
 
-VARIANCES = (0.01, 0.02, 0.05, 0.08, 0.1, 0.2, 0.5, 0.8, 1.0, 2.0, 5.0, 8.0, 10.0)
-STEP_SIZE = 0.1
-CENTER_STEPS = {"edula": 0.01, "edmala": 0.001}
-NUM_SEEDS = 20
 
-
-class Size(NamedTuple):
-    """How much is run."""
-
-    num_hidden: int
-    num_rows: int | None
-    num_chains: int
-    num_points: int
-    seeds_per_piece: int
-
-
-SIZES = {"quick": Size(16, 128, 3, 40, NUM_SEEDS), "full": Size(100, None, 50, 200, 2)}
-
-
-class Table(NamedTuple):
+class Network(NamedTuple):
     """A network's posterior, and the rows its predictions are judged on."""
 
     target: BinaryNetwork
@@ -44,57 +27,77 @@ class Table(NamedTuple):
     description: str
 
 
-def run(request: Request, work: Work) -> Findings:
+def run(experiment: Experiment, request: Request, work: Work) -> Found:
     """Carry out the experiment."""
-    size, seeds = SIZES[request.scale], request.seeds(NUM_SEEDS if request.is_sound else 1)
-    table = _table(request, size)
-    groups = [
-        seeds[first : first + size.seeds_per_piece] for first in range(0, len(seeds), size.seeds_per_piece)
-    ]
-    recipes = _recipes(request)
+    size = experiment.size(request)
+    seeds = request.seeds(size.num_seeds if request.is_sound else 1)
+    network, recipes = _load(request, size), _make_recipes(experiment, request, size)
+    firsts = range(0, len(seeds), size.seeds_per_piece)
+    groups = [seeds[first : first + size.seeds_per_piece] for first in firsts]
     pieces = {
-        f"{name}-{number}": partial(_swept, recipe, table, group, size, request)
+        f"{name}-{number}": partial(_sweep, recipe, network, group, size, request)
         for name, recipe in recipes.items()
         for number, group in enumerate(groups)
     }
     answers = work.all(pieces)
-    measured = {
-        name: _joined([answers[f"{name}-{number}"] for number in range(len(groups))]) for name in recipes
+    swept = {name: [answers[f"{name}-{number}"] for number in range(len(groups))] for name in recipes}
+    # Groups of seeds side by side: the last axis counts seeds.
+    found = {
+        name: {key: np.concatenate([part[key] for part in parts], axis=-1) for key in parts[0]}
+        for name, parts in swept.items()
     }
-    setting = report.Setting(
-        step_size=STEP_SIZE,
-        center_steps=CENTER_STEPS,
-        variances=np.asarray(VARIANCES),
-        num_bits=table.target.domain.num_sites,
-        num_steps=STRIDE * size.num_points,
-        constant_rmse=table.constant_rmse,
-        description=table.description,
-    )
-    findings = report.findings(request, setting, measured)
-    evaluations = len(VARIANCES) * len(seeds) * size.num_chains * STRIDE * size.num_points * len(recipes)
-    return dataclasses.replace(
-        findings, seeds=seeds, data={"table": table.description}, model_evaluations=evaluations
+    entropic = [name for name in found if name in size.center_steps]
+    plain = [_describe(name, found[name], 0) for name in found if name not in entropic]
+    num_bits, variances = network.target.domain.num_sites, size.variances
+    rows = [
+        _describe(name, found[name], place)
+        | _describe_center(name, found[name]["distance"][place], float(variance), num_bits, size)
+        for name in entropic
+        for place, variance in enumerate(variances)
+    ]
+    num_steps = STRIDE * size.num_points
+    return Found(
+        rows={"sweep": [*rows, *plain], "plain": plain},
+        facts={
+            "num_bits": num_bits,
+            "num_steps": num_steps,
+            "network": network.description,
+            "constant_rmse": network.constant_rmse,
+            "threshold": (size.step_size + size.center_steps["edula"]) / 4,
+            "steps_to_settle": 2 * max(variances) / size.center_steps["edmala"],
+        },
+        conditions=[*found, *["entropic"] * bool(entropic)],
+        arrays={"paths": np.stack([found[name]["path"].mean(axis=-1) for name in entropic])}
+        if entropic
+        else {},
+        seeds=seeds,
+        data={"table": network.description},
+        model_evaluations=len(variances) * len(seeds) * size.num_chains * num_steps * len(recipes),
     )
 
 
-def _recipes(request: Request) -> dict[str, Recipe]:
-    # A center that starts at the position needs 2η/α_a steps, thousands, to reach its law: the sound
-    # protocol starts it there.
+def _make_recipes(experiment: Experiment, request: Request, size: SimpleNamespace) -> dict[str, Recipe]:
+    # A center that starts at the position needs 2η/α_a steps, thousands, to reach its stationary
+    # distribution: the sound protocol starts it there.
     start = "conditional" if request.is_sound else "position"
-    known = {
-        "dula": samplers.dula(STEP_SIZE),
-        "dmala": samplers.dmala(STEP_SIZE),
-        "edula": samplers.edula(STEP_SIZE, CENTER_STEPS["edula"], 1.0, center_start=start),
-        "edmala": samplers.edmala(STEP_SIZE, CENTER_STEPS["edmala"], 1.0, center_start=start),
-    }
-    return {name: known[name] for name in request.chosen(known)}
+    made = {}
+    for name in request.chosen(experiment.samplers):
+        center = {
+            "center_step_size": size.center_steps.get(name),
+            "coupling_variance": 1.0,
+            "center_start": start,
+        }
+        made[name] = getattr(steppe, name)(
+            step_size=size.step_size, **(center if name in size.center_steps else {})
+        )
+    return made
 
 
-def _table(request: Request, size: Size) -> Table:
+def _load(request: Request, size: SimpleNamespace) -> Network:
     """COMPAS, as the paper, where a data directory is given; else tumours, which ship with scikit-learn."""
     name = "breast-cancer" if request.data is None else "compas"
     data = datasets.load(name, data=request.data, as_published=request.data is not None, download=False)
-    rows = slice(size.num_rows)
+    rows = slice(size.num_rows if request.is_quick else None)
     x, y = data.train.x[rows], data.train.y[rows].astype(np.float32)
     judged = data.validation
     constant = float(np.sqrt(np.mean((judged.y - y.mean()) ** 2)))
@@ -104,19 +107,21 @@ def _table(request: Request, size: Size) -> Table:
         "hidden units"
     )
     target = binary_network(x, y, size.num_hidden, preset="published")
-    return Table(target, judged.x, judged.y.astype(np.float32), constant, words)
+    return Network(target, judged.x, judged.y.astype(np.float32), constant, words)
 
 
-def _swept(recipe: Recipe, table: Table, seeds: list[int], size: Size, request: Request) -> Content:
-    """Means over the run (sound: its second half) at every variance and seed, and the way of the distance."""
-    variances = VARIANCES if recipe.coupling.has_center else (1.0,)
+def _sweep(
+    recipe: Recipe, network: Network, seeds: list[int], size: SimpleNamespace, request: Request
+) -> Content:
+    """Means over the run (sound: its second half) at every variance and seed, and the distance on its way."""
+    variances = size.variances if recipe.coupling.has_center else (1.0,)
     series = sweep(
         recipe,
-        table.target,
+        network.target,
         variances,
         seeds,
-        table.x,
-        table.y,
+        network.x,
+        network.y,
         num_chains=size.num_chains,
         num_points=size.num_points,
     )
@@ -125,6 +130,17 @@ def _swept(recipe: Recipe, table: Table, seeds: list[int], size: Size, request: 
     return {**means, "path": series["distance"]}
 
 
-def _joined(parts: list[Content]) -> Mapping[str, np.ndarray]:
-    """Groups of seeds side by side: the last axis counts seeds."""
-    return {name: np.concatenate([part[name] for part in parts], axis=-1) for name in parts[0]}
+def _describe(name: str, found: Content, place: int) -> Row:
+    statistics = ("rmse", "acceptance", "flips", "log_density")
+    return {"sampler": name, **{key: found[key][place] for key in statistics}}
+
+
+def _describe_center(
+    name: str, distance: np.ndarray, variance: float, num_bits: int, size: SimpleNamespace
+) -> Row:
+    step = effective_step_size(size.step_size, variance, size.center_steps[name])
+    return {
+        "variance": variance,
+        "distance": distance / np.sqrt(num_bits * variance),
+        "effective_step": step.value if step.is_proper else None,
+    }

@@ -1,33 +1,37 @@
-"""Figures of flat laws and flat solutions."""
+"""Figures of flat distributions and flat solutions."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from steppe.report import style
 from steppe.report.cells import estimate, number
-from steppe.results import Results
+from steppe.results import Cell, Results
+from steppe_edlp.plots import draw_bars, name_rows, unpack_arrays, write_beside
+from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TEMPERED_COLOR = "#777777"
 Arrays = dict[str, np.ndarray]
+Rows = Sequence[Mapping[str, Cell]]
 
 
 def draw(results: Results) -> dict[str, "Figure"]:
     """Every figure of the experiment, by key."""
-    arrays = {name: array.numpy() for name, array in results.arrays.items()}
+    arrays = unpack_arrays(results)
     figures = {}
     if "mixture_tilted" in arrays:
-        figures |= {"tilt": _tilt(results), "mixture": _mixture(arrays)}
+        figures |= {"tilt": _draw_tilt(results), "mixture": _draw_mixture(arrays)}
     if "flips" in arrays:
-        figures |= {"test-error": _test_error(results), "flips": _flips(arrays)}
+        rows = find_rows(results, "perceptron")
+        figures |= {"test-error": _draw_test_error(rows), "flips": _draw_flips(arrays, rows)}
     return figures
 
 
-def _tilt(results: Results) -> "Figure":
+def _draw_tilt(results: Results) -> "Figure":
     rows = results.table("tilt").rows
     figure, panels = style.subplots(2, 9, 3.6)
     xs = [number(row["strength"]) for row in rows]
@@ -40,15 +44,15 @@ def _tilt(results: Results) -> "Figure":
             found = estimate(row[kind])
             axes.plot(x, found.value, "d", color=color, markersize=6)
             style.interval(axes, found, x, vertical=True)
-        axes.annotate("tempering at equal E[U]", (xs[-1], tempered[-1]), (-2, 6), textcoords="offset points",
-                      ha="right", color=TEMPERED_COLOR, fontsize=9)  # fmt: skip
+        words, end = "tempering at equal E[U]", (xs[-1], tempered[-1])
+        write_beside(axes, words, end, (-2, 6), ha="right", color=TEMPERED_COLOR)
         axes.set_title(f"Time in {kind} modes")
         axes.set_xlabel("strength λ of the tilt")
-    panels[0].set_ylabel("share of steps")
+    panels[0].set_ylabel("fraction of steps")
     return figure
 
 
-def _mixture(arrays: Arrays) -> "Figure":
+def _draw_mixture(arrays: Arrays) -> "Figure":
     figure, (axes,) = style.subplots(1, 6.5, 3.8)
     for name, color, label in (
         ("mixture_tilted", style.SAMPLER_COLORS["roughness_tilted"], "tilt"),
@@ -56,37 +60,38 @@ def _mixture(arrays: Arrays) -> "Figure":
     ):
         mass, height = arrays[name].T
         axes.plot(height, mass, "o-", color=color, markersize=5)
-        axes.annotate(label, (height[-1], mass[-1]), (6, 2), textcoords="offset points", color=color)
-    axes.annotate("π", arrays["mixture_tilted"][0][::-1], (6, -4), textcoords="offset points")
+        write_beside(axes, label, (height[-1], mass[-1]), (6, 2), color=color, fontsize=10)
+    write_beside(axes, "π", arrays["mixture_tilted"][0][::-1], (6, -4), fontsize=10)
     axes.set_xlabel("E[U]")
     axes.set_ylabel("mass of the flat component")
     return figure
 
 
-def _test_error(results: Results) -> "Figure":
-    rows = results.table("perceptron").rows
+def _draw_test_error(rows: Rows) -> "Figure":
     figure, (axes,) = style.subplots(1, 7, 0.55 * len(rows) + 1.1)
-    values = [estimate(row["test_error"]) for row in rows]
-    for place, (row, found) in enumerate(zip(rows, values, strict=True)):
-        name = str(row["method"])
-        axes.barh(place, found.value, color=style.SAMPLER_COLORS[name], alpha=0.75, height=0.7)
-        style.interval(axes, found, place)
-        text = f"{found.value:.4f}   U {number(row['log_density']):.2f}"
-        style.label(axes, text, (found.value if found.high is None else found.high, place))
-    axes.set_yticks(range(len(rows)), [str(row["method"]) for row in rows])
-    axes.invert_yaxis()
-    axes.set_xlim(0, 1.35 * max(found.value for found in values))
-    axes.set_xlabel("share of test patterns misclassified")
-    axes.grid(False)
+    names, errors = [str(row["sampler"]) for row in rows], [number(row["test_error"]) for row in rows]
+    texts = [f"{one:.4f}   U {number(row['log_density']):.2f}" for one, row in zip(errors, rows, strict=True)]
+    draw_bars(axes, names, [row["test_error"] for row in rows], texts)
+    name_rows(axes, names)
+    axes.set_xlim(0, 1.35 * max(errors))
+    axes.set_xlabel("fraction of test patterns misclassified")
     return figure
 
 
-def _flips(arrays: Arrays) -> "Figure":
+def _draw_flips(arrays: Arrays, rows: Rows) -> "Figure":
     figure, (axes,) = style.subplots(1, 6.5, 3.8)
     flips = arrays["flips"]
-    names = [name.removeprefix("after_flips_") for name in arrays if name.startswith("after_flips_")]
-    for name in names:
-        _line(axes, flips, arrays[f"after_flips_{name}"], name)
+    for row, curves in zip(rows, arrays["after_flips"], strict=True):
+        name, errors = str(row["sampler"]), curves.std(axis=0, ddof=1 if len(curves) > 1 else 0)
+        axes.errorbar(
+            flips,
+            curves.mean(axis=0),
+            1.96 * errors / np.sqrt(len(curves)),
+            color=style.SAMPLER_COLORS[name],
+            marker=style.SAMPLER_MARKERS[name],
+            capsize=2.5,
+            label=name,
+        )
     axes.set_xscale("log")
     axes.set_xticks(flips, [str(number) for number in flips])
     axes.minorticks_off()
@@ -94,17 +99,3 @@ def _flips(arrays: Arrays) -> "Figure":
     axes.set_ylabel("training errors")
     axes.legend()
     return figure
-
-
-def _line(axes: "Axes", flips: np.ndarray, curves: np.ndarray, name: str) -> None:
-    mean = curves.mean(axis=0)
-    spread = 1.96 * curves.std(axis=0, ddof=1) / np.sqrt(len(curves)) if len(curves) > 1 else None
-    axes.errorbar(
-        flips,
-        mean,
-        spread,
-        color=style.SAMPLER_COLORS[name],
-        marker=style.SAMPLER_MARKERS[name],
-        capsize=2.5,
-        label=name,
-    )

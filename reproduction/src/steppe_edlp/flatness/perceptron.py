@@ -1,7 +1,7 @@
 """Teacher–student binary perceptrons: does one flat solution generalise better?
 
-Every method gets the same number of gradients per instance: several chains, or one ensemble of copies about a
-lattice center, cooled along a schedule.
+Every method gets the same number of gradients per instance: several chains, or one ensemble of replicas about
+a lattice center, cooled along a schedule.
 """
 
 from collections.abc import Sequence
@@ -18,38 +18,40 @@ from steppe.run.schedule import Curves, geometric, schedule
 from steppe.targets.perceptron import Perceptron, Problem
 
 LOOSE, TIGHT = 0.1, 1.7  # 1/(2η) of the ensemble at the beginning and at the end
-NOISY_COPIES = 8
+NUM_NOISY = 8
 Span = tuple[float, float]
 
 
 class Method(NamedTuple):
-    """A recipe and how it spends the budget: chains × steps × copies."""
+    """A recipe and how it spends the budget: chains × steps × replicas."""
 
     recipe: Recipe
     num_chains: int
     num_steps: int
 
 
-def methods(budget: int, num_copies: int = 5) -> dict[str, Method]:
+def make_methods(budget: int, num_replicas: int = 5) -> dict[str, Method]:
     """The three methods compared, at a budget of gradients per instance.
 
     Parameters
     ----------
     budget
         Gradients.
-    num_copies
-        Copies of the ensemble, and chains of the others.
+    num_replicas
+        Replicas of the ensemble, and chains of the others.
     """
-    tied = samplers.robust_ensemble(num_copies, 1 / (2 * LOOSE), center="lattice")
+    tied = samplers.robust_ensemble(
+        replicas=num_replicas, coupling_variance=1 / (2 * LOOSE), center="lattice"
+    )
     coupled = samplers.edmala(coupling_variance=4.0, center_step_size=0.5)
     return {
-        "dmala": Method(samplers.dmala(), num_copies, budget // num_copies),
-        "edmala": Method(coupled, num_copies, budget // num_copies),
-        "robust_ensemble": Method(tied, 1, budget // num_copies),
+        "dmala": Method(samplers.dmala(), num_replicas, budget // num_replicas),
+        "edmala": Method(coupled, num_replicas, budget // num_replicas),
+        "robust_ensemble": Method(tied, 1, budget // num_replicas),
     }
 
 
-def cooled(recipe: Recipe, span: Span) -> Curves:
+def cool(recipe: Recipe, span: Span) -> Curves:
     """Inverse temperature rising along a span; an ensemble is tied tighter as well."""
     curves: dict[str, Any] = {"inverse_temperature": geometric(*span)}
     if recipe.coupling.replicas is not None:
@@ -57,7 +59,7 @@ def cooled(recipe: Recipe, span: Span) -> Curves:
     return schedule(**curves)
 
 
-def solved(
+def solve(
     problem: Problem, target: Perceptron, method: Method, span: Span, seed: int, flips: Sequence[int]
 ) -> dict[str, Any]:
     """Cool once, and measure the final states.
@@ -76,7 +78,7 @@ def solved(
     found = anneal(
         target,
         method.recipe,
-        cooled(method.recipe, span),
+        cool(method.recipe, span),
         key=jax.random.key(seed),
         num_steps=method.num_steps,
         num_chains=method.num_chains,
@@ -91,17 +93,17 @@ def solved(
         "train_errors": float(jnp.mean(target.training_errors(states))),
         "test_error": float((outputs != problem.test_labels[:, None]).mean()),
         "vote_error": float(vote.mean()),
-        "errors_after_flips": after_flips(target, np.asarray(states), seed, flips),
+        "errors_after_flips": disrupt(target, np.asarray(states), seed, flips),
         "acceptance": float(found.history["acceptance_rate"][:, -20:].mean()),
     }
 
 
-def after_flips(target: Perceptron, states: np.ndarray, seed: int, flips: Sequence[int]) -> list[float]:
+def disrupt(target: Perceptron, states: np.ndarray, seed: int, flips: Sequence[int]) -> list[float]:
     """Mean training errors after random flips of every state, several times each."""
     generator = np.random.default_rng(seed)
     errors = []
     for number in flips:
-        noisy = np.repeat(states, NOISY_COPIES, axis=0)
+        noisy = np.repeat(states, NUM_NOISY, axis=0)
         for row in noisy:
             chosen = generator.choice(states.shape[1], number, replace=False)
             row[chosen] = 1 - row[chosen]
@@ -109,7 +111,7 @@ def after_flips(target: Perceptron, states: np.ndarray, seed: int, flips: Sequen
     return errors
 
 
-def left_out_choice(errors: np.ndarray) -> np.ndarray:
+def choose_by_others(errors: np.ndarray) -> np.ndarray:
     """Best schedule for every instance, chosen by the mean error on all other instances.
 
     Parameters

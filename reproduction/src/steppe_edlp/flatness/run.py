@@ -1,62 +1,113 @@
-"""What is run about flatness: enumerable laws, and binary perceptrons."""
+"""Flatness: distributions that can be enumerated, and binary perceptrons."""
 
+from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 
+from steppe.targets.bernoulli import paper_bernoulli
 from steppe.targets.perceptron import perceptron, teacher_student
-from steppe_edlp.flatness import report, small_laws
-from steppe_edlp.flatness.perceptron import Span, methods, solved
-from steppe_edlp.request import Findings, Request
+from steppe_edlp.experiment import Experiment
+from steppe_edlp.flatness.perceptron import choose_by_others, make_methods, solve
+from steppe_edlp.flatness.tilting import tilt_four_bits, tilt_mixture
+from steppe_edlp.occupancy import SmallTarget
+from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.work import Content, Piece, Work
 
-NUM_SEEDS, LOAD, LOSS = 20, 0.6, "softplus"
-SCHEDULES: tuple[Span, ...] = ((0.3, 30.0), (0.3, 100.0), (1.0, 200.0))
 FIRST_CHAIN_SEED = 1000
 
 
-class Size(NamedTuple):
-    """How much is run."""
-
-    num_inputs: int
-    num_test: int
-    budget: int
-    flips: tuple[int, ...]
-    num_draws: int
-
-
-SIZES = {
-    "quick": Size(201, 2_000, 3_000, (1, 2, 5, 10, 20), 2_000),
-    "full": Size(1_001, 4_000, 30_000, (1, 2, 5, 10, 20, 50, 100), 10_000),
-}
-
-
-def run(request: Request, work: Work) -> Findings:
+def run(experiment: Experiment, request: Request, work: Work) -> Found:
     """Carry out the experiment; the paper has nothing like it, so both protocols are the sound one."""
-    size, seeds = SIZES[request.scale], request.seeds(NUM_SEEDS)
-    names = request.chosen(methods(size.budget))
+    size = experiment.size(request)
+    seeds, names = request.seeds(size.num_seeds), request.chosen(make_methods(size.budget))
+    is_tilted = bool(request.chosen(("roughness_tilted",)))
     pieces: dict[str, Piece] = {}
-    if "roughness_tilted" in request.chosen(("roughness_tilted",)):
-        pieces["mixture"] = small_laws.mixture
-        pieces["four-bits"] = partial(small_laws.four_bits, seeds, 20, 500, size.num_draws)
-    pieces |= {f"{name}-{seed:03d}": partial(_instance, name, seed, size) for seed in seeds for name in names}
+    if is_tilted:
+        pieces["mixture"] = partial(tilt_mixture, size.mixture_strengths, size.mixture_temperatures)
+        pieces["four-bits"] = partial(tilt_four_bits, seeds, size)
+    pieces |= {f"{name}-{seed:03d}": partial(_solve, name, seed, size) for seed in seeds for name in names}
     found = work.all(pieces)
-    solutions = {
-        name: report.Solutions(**_stacked([found[f"{name}-{seed:03d}"] for seed in seeds])) for name in names
-    }
-    return report.findings(size, seeds, solutions, found.get("four-bits"), found.get("mixture"))
+    solutions = {name: _choose([found[f"{name}-{seed:03d}"] for seed in seeds]) for name in names}
+    rows: dict[str, list[Row]] = {"perceptron": [_describe(*item, size) for item in solutions.items()]}
+    arrays: dict[str, np.ndarray] = {}
+    if is_tilted:
+        rows |= {"tilt": _describe_tilt(found["four-bits"], size)}
+        rows |= {"mixture": _describe_mixture(found["mixture"], size)}
+        arrays |= {f"mixture_{kind}": found["mixture"][kind] for kind in ("tilted", "tempered")}
+    if solutions:
+        arrays["flips"] = np.asarray(size.flips, np.int64)
+        arrays["after_flips"] = np.stack([one["errors_after_flips"] for one in solutions.values()])
+    return Found(
+        rows=rows,
+        facts={"middle": size.flips[len(size.flips) // 2], "num_instances": len(seeds)},
+        conditions=[*["tilt"] * is_tilted, *["perceptron"] * bool(solutions)],
+        arrays=arrays,
+        seeds=seeds,
+        model_evaluations=3 * len(seeds) * len(solutions) * size.budget if solutions else None,
+    )
 
 
-def _instance(name: str, seed: int, size: Size) -> Content:
+def _solve(name: str, seed: int, size: SimpleNamespace) -> Content:
     """One method on one instance, along every schedule."""
-    problem = teacher_student(seed, size.num_inputs, LOAD, size.num_test)
-    target = perceptron(problem.patterns, problem.labels, LOSS)
-    method = methods(size.budget)[name]
-    rows = [solved(problem, target, method, span, FIRST_CHAIN_SEED + seed, size.flips) for span in SCHEDULES]
+    problem = teacher_student(seed, size.num_inputs, size.load, size.num_test)
+    target = perceptron(problem.patterns, problem.labels, size.loss)
+    method = make_methods(size.budget)[name]
+    chain_seed = FIRST_CHAIN_SEED + seed
+    rows = [solve(problem, target, method, tuple(span), chain_seed, size.flips) for span in size.schedules]
     return {key: np.asarray([row[key] for row in rows]) for key in rows[0]}
 
 
-def _stacked(parts: list[Content]) -> dict[str, np.ndarray]:
-    """Schedules × instances, and × numbers of flips."""
-    return {key: np.stack([part[key] for part in parts], axis=1) for key in parts[0]}
+def _choose(parts: list[Content]) -> Mapping[str, np.ndarray]:
+    """Per instance, at the schedule that is best on the other instances."""
+    stacked = {key: np.stack([part[key] for part in parts], axis=1) for key in parts[0]}
+    chosen = choose_by_others(stacked["test_error"])
+    return {key: values[chosen, np.arange(len(parts))] for key, values in stacked.items()}
+
+
+def _describe(name: str, solutions: Mapping[str, np.ndarray], size: SimpleNamespace) -> Row:
+    after = solutions["errors_after_flips"][:, len(size.flips) // 2]
+    return {
+        **{key: values for key, values in solutions.items() if key != "errors_after_flips"},
+        "sampler": name,
+        "after_flips": after,
+        "rise": after - solutions["train_errors"],
+        "acceptance": float(solutions["acceptance"].mean()),
+    }
+
+
+def _describe_tilt(found: Content, size: SimpleNamespace) -> list[Row]:
+    known = SmallTarget(paper_bernoulli())
+    parts = (found["shares"], found["laws"], found["tempered"])
+    return [
+        {
+            "strength": strength,
+            "is_reference": strength == 0,
+            "flat": known.flat_mass(shares),
+            "flat_exact": float(known.flat_mass(exact)),
+            "flat_tempered": float(known.flat_mass(tempered)),
+            "sharp": known.sharp_mass(shares),
+            "sharp_exact": float(known.sharp_mass(exact)),
+            "sharp_tempered": float(known.sharp_mass(tempered)),
+            "log_density": shares @ known.log_density,
+            "log_density_exact": float(exact @ known.log_density),
+        }
+        for strength, shares, exact, tempered in zip(size.strengths, *parts, strict=True)
+    ]
+
+
+def _describe_mixture(found: Content, size: SimpleNamespace) -> list[Row]:
+    masses, heights = found["tempered"][np.argsort(found["tempered"][:, 0])].T
+    return [
+        {
+            "strength": strength,
+            "is_reference": strength == 0,
+            "mass": float(mass),
+            "log_density": float(height),
+            "tempered": float(np.interp(mass, masses, heights))
+            if masses.min() <= mass <= masses.max()
+            else None,
+        }
+        for strength, (mass, height) in zip(size.mixture_strengths, found["tilted"], strict=True)
+    ]

@@ -1,4 +1,4 @@
-"""Images drawn from a machine: who draws, how long, and from where."""
+"""Images drawn from an RBM: how long, and from where."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -8,38 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe import samplers
 from steppe.compiling import quick_jit
 from steppe.kernel.compose import Recipe, Sampler
 from steppe.targets.rbm import Rbm, layerwise_gibbs
 
 LEAST_MEAN = 0.01
-COPIES = 4
-TILT_PER_SITE = 1 / 8
 # Steps × chains × sites below which compiling takes longer than running.
 SHORT_WORK = 1e9
 
-# Steps worth one evaluation of U and its gradient, in processor time on the machine of 784 × 500 units: such
+# Steps worth one evaluation of U and its gradient, in processor time on the RBM of 784 × 500 units: such
 # samplers look at one site or at ten at a time.
 STEPS_PER_EVALUATION = {"hamming_ball": 2, "block_gibbs": 16}
-
-# The paper does not state the numbers of the centers; these stand in the comments of the authors' code.
-PAPER = {
-    "hamming_ball": samplers.hamming_ball(10, 1),
-    "block_gibbs": samplers.block_gibbs(1),
-    "dula": samplers.dula(0.1),
-    "dmala": samplers.dmala(0.08),
-    "edula": samplers.edula(0.1, 0.01, 1.0),
-    "edmala": samplers.edmala(0.08, 0.01, 1.0),
-}
-
-
-def sound_recipes(num_sites: int) -> dict[str, Recipe]:
-    """The paper's samplers at its settings, and two that favour flat modes by law."""
-    return PAPER | {
-        "robust_ensemble": samplers.robust_ensemble(COPIES, 1.0, 0.08),
-        "roughness_tilted": samplers.roughness_tilted(TILT_PER_SITE * num_sites, 0.08),
-    }
 
 
 class Length(NamedTuple):
@@ -61,21 +40,21 @@ class Length(NamedTuple):
         return self.num_warmup + self.thinning * self.num_draws
 
 
-class WordPairs(NamedTuple):
+class Drawn(NamedTuple):
     """Images, rows of bits in the order of chains within draws, and their log-densities."""
 
     images: np.ndarray
     log_density: np.ndarray
 
 
-def drawn(
-    machine: Rbm, recipe: Recipe, mean_image: np.ndarray, seed: int, length: Length, *, equal_budget: bool
-) -> WordPairs:
+def draw_images(
+    target: Rbm, recipe: Recipe, mean_image: np.ndarray, seed: int, length: Length, *, equal_budget: bool
+) -> Drawn:
     """Draw images with one sampler and one seed.
 
     Parameters
     ----------
-    machine
+    target
         What is sampled.
     recipe
         How.
@@ -87,18 +66,18 @@ def drawn(
         How long.
     equal_budget
         Whether samplers get equal numbers of evaluations: more steps where a step costs less, and fewer
-        ensembles where one has several copies. Else all get the same number of steps.
+        ensembles where one has several replicas. Else all get the same number of steps.
     """
-    copies = recipe.coupling.replicas or 1
-    num_chains = max(1, length.num_chains // copies)
+    replicas = recipe.coupling.replicas or 1
+    num_chains = max(1, length.num_chains // replicas)
     speed = STEPS_PER_EVALUATION.get(recipe.name, 1) if equal_budget else 1
     key_start, key = jax.random.split(jax.random.key(seed))
     means = np.clip(mean_image, LEAST_MEAN, 1 - LEAST_MEAN)
     starts = jax.random.uniform(key_start, (num_chains, len(means))) < means
-    sampler = recipe.build(machine, audit=False)
+    sampler = recipe.build(target, audit=False)
     work = length.num_steps * speed * num_chains * len(means)
-    images = _images_soon if work < SHORT_WORK else _images_fast
-    bits, heights = images(
+    images = _run_soon if work < SHORT_WORK else _run_fast
+    bits, log_density = images(
         sampler,
         starts.astype(jnp.result_type(float)),
         key,
@@ -106,19 +85,19 @@ def drawn(
         length.thinning * speed,
         length.num_draws,
     )
-    return WordPairs(np.asarray(bits).reshape(-1, len(means)), np.asarray(heights, float).ravel())
+    return Drawn(np.asarray(bits).reshape(-1, len(means)), np.asarray(log_density, float).ravel())
 
 
-def reference(machine: Rbm, mean_image: np.ndarray, seed: int, num_images: int, num_steps: int) -> WordPairs:
-    """Images by layer-wise Gibbs, one per chain: the law the others should have."""
+def draw_reference(target: Rbm, mean_image: np.ndarray, seed: int, num_images: int, num_steps: int) -> Drawn:
+    """Images by layer-wise Gibbs, one per chain: the distribution the others should have."""
     length = Length(num_images, num_steps - 1, 1, 1)
-    return drawn(machine, layerwise_gibbs(), mean_image, seed, length, equal_budget=False)
+    return draw_images(target, layerwise_gibbs(), mean_image, seed, length, equal_budget=False)
 
 
-def _images(
+def _run(
     sampler: Sampler, starts: Array, key: Array, num_warmup: Array, thinning: Array, num_draws: int
 ) -> tuple[Array, Array]:
-    """Bits and log-densities, draw × chain × (copy)."""
+    """Bits and log-densities, draw × chain × (replica)."""
     chains = jax.vmap(partial(jax.random.fold_in, key))(jnp.arange(len(starts)))
 
     def step(index: Array, states: Any) -> Any:
@@ -135,5 +114,5 @@ def _images(
     return jax.lax.scan(draw, (states, jnp.asarray(num_warmup)), length=num_draws)[1]
 
 
-_images_fast = partial(jax.jit, static_argnames="num_draws")(_images)
-_images_soon = partial(quick_jit, static_argnames="num_draws")(_images)
+_run_fast = partial(jax.jit, static_argnames="num_draws")(_run)
+_run_soon = partial(quick_jit, static_argnames="num_draws")(_run)

@@ -1,4 +1,4 @@
-"""Figures of images from a machine."""
+"""Figures of the images of an RBM."""
 
 from typing import TYPE_CHECKING
 
@@ -7,80 +7,70 @@ import numpy as np
 from steppe.report import style
 from steppe.report.cells import estimate, number
 from steppe.results import Results
+from steppe_edlp.plots import color_of, draw_limit, make_panels, name_rows, unpack_arrays
+from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REFERENCE = "layer-wise Gibbs"
-
 
 def draw(results: Results) -> dict[str, "Figure"]:
     """Every figure of the experiment, by key."""
+    arrays = unpack_arrays(results)
     return {
-        "sheets": _sheets(results),
-        "reconstruction": _reconstruction(results),
-        "digits": _digits(results),
+        "sheets": _draw_sheets(results, arrays["shown"]),
+        "reconstruction": _draw_reconstruction(results, arrays["mse"]),
+        "digits": _draw_digits(results),
     }
 
 
-def _sheets(results: Results) -> "Figure":
-    sheets = {
-        key.removeprefix("shown_"): array.numpy()
-        for key, array in results.arrays.items()
-        if key.startswith("shown_")
-    }
-    columns = -(-len(sheets) // 2)
-    figure, panels = style.grid(2, columns, 2.1 * columns, 4.6)
-    for axes, (name, images) in zip(panels, sheets.items(), strict=False):
-        side, across = round(images.shape[1] ** 0.5), round(len(images) ** 0.5)
-        tiles = images[: across**2].reshape(across, across, side, side)
-        framed = np.pad(tiles.astype(float), ((0, 0), (0, 0), (1, 0), (1, 0)), constant_values=0.4)
+def _draw_sheets(results: Results, shown: np.ndarray) -> "Figure":
+    names = [str(row["sampler"]) for row in results.table("digits").rows]
+    figure, panels = make_panels(names, -(-len(names) // 2), 2.1, 2.3)
+    across, side = (round(length**0.5) for length in shown.shape[1:])
+    for axes, name, images in zip(panels, names, shown, strict=True):
+        tiles = images.reshape(across, across, side, side).astype(float)
+        framed = np.pad(tiles, ((0, 0), (0, 0), (1, 0), (1, 0)), constant_values=0.4)
         width = across * (side + 1)
-        axes.imshow(
-            framed.transpose(0, 2, 1, 3).reshape(width, width), cmap="gray_r", interpolation="nearest"
-        )
-        axes.set_title(REFERENCE if name == "reference" else name, fontsize=9)
-    for axes in panels:
+        sheet = framed.transpose(0, 2, 1, 3).reshape(width, width)
+        axes.imshow(sheet, cmap="gray_r", interpolation="nearest")
+        axes.set_title(name, fontsize=9)
         axes.axis("off")
     return figure
 
 
-def _reconstruction(results: Results) -> "Figure":
-    table = next(table for table in results.tables if table.key.startswith("reconstruction_"))
-    names = list(dict.fromkeys(str(row["sampler"]) for row in table.rows))
+def _draw_reconstruction(results: Results, single: np.ndarray) -> "Figure":
+    scored = "clean" if results.protocol == "sound" else "itself"
+    rows = [row for row in find_rows(results, "reconstruction") if row["scored"] == scored]
+    names = list(dict.fromkeys(str(row["sampler"]) for row in rows))
     figure, panels = style.subplots(3, 10.5, 0.36 * len(names) + 1.3)
     for column, axes in enumerate(panels):
-        rows = [table.rows[len(panels) * place + column] for place in range(len(names))]
-        for place, (name, row) in enumerate(zip(names, rows, strict=True)):
-            found, single = estimate(row["mse"]), results.arrays[f"mse_{name}"].numpy()[:, column]
-            axes.plot(found.value, place, "s", color=style.SAMPLER_COLORS[name], markersize=7)
-            axes.plot(single, np.full(len(single), place + 0.22), ".", color="#888888", markersize=4)
+        for place, (name, row) in enumerate(zip(names, rows[column :: len(panels)], strict=True)):
+            found, values = estimate(row["mse"]), single[place, :, column]
+            axes.plot(found.value, place, "s", color=color_of(name), markersize=7)
+            axes.plot(values, np.full(len(values), place + 0.22), ".", color="#888888", markersize=4)
             style.interval(axes, found, place)
-            paper = row.get("mse_paper")
-            if paper is not None:
-                axes.plot(number(paper), place - 0.22, "D", color="black", markerfacecolor="white")
-        axes.set_title(f"{rows[0]['setting']} test images")
-        axes.set_xlabel("mean squared error")
+            if "mse_paper" in row:
+                paper = number(row["mse_paper"])
+                axes.plot(paper, place - 0.22, "D", color="black", markerfacecolor="white")
+        axes.set(title=f"{rows[column]['setting']} test images", xlabel="mean squared error")
         axes.grid(axis="x")
         axes.locator_params(axis="x", nbins=4)
-    panels[0].set_yticks(range(len(names)), names)
-    panels[0].invert_yaxis()
+    name_rows(panels[0], names)
     return figure
 
 
-def _digits(results: Results) -> "Figure":
+def _draw_digits(results: Results) -> "Figure":
     rows = results.table("digits").rows
-    columns = -(-len(rows) // 2)
-    figure, panels = style.grid(2, columns, 2.2 * columns, 4.2)
-    for axes, row in zip(panels, rows, strict=False):
-        name = str(row["sampler"])
-        shares = [number(row[f"digit_{digit}"]) for digit in range(10)]
-        axes.bar(range(10), shares, color=style.SAMPLER_COLORS.get(name, style.OTHER_COLOR), alpha=0.8)
-        axes.axhline(0.1, linestyle="--", color="#555555", linewidth=1)
+    names = [str(row["sampler"]) for row in rows]
+    figure, panels = make_panels(names, -(-len(rows) // 2), 2.2, 2.1)
+    for axes, name, row in zip(panels, names, rows, strict=True):
+        fractions = [number(row[f"digit_{digit}"]) for digit in range(10)]
+        color = style.SAMPLER_COLORS.get(name, style.OTHER_COLOR)
+        axes.bar(range(10), fractions, color=color, alpha=0.8)
+        draw_limit(axes, 0.1, is_across=True)
         axes.set_title(f"{name}\neffective {number(row['effective']):.1f} of 10", fontsize=9)
         axes.set_xticks(range(10))
-    for axes in panels[len(rows) :]:
-        axes.set_visible(False)
     figure.supxlabel("digit that LeNet sees", fontsize=10)
-    figure.supylabel("share of images", fontsize=10)
+    figure.supylabel("fraction of images", fontsize=10)
     return figure

@@ -12,7 +12,7 @@ STABILISERS = (0.01**2, 0.03**2)
 LEAST_ERROR = 1e-12  # a perfect image has no finite signal-to-noise ratio
 
 
-def spoiled(images: np.ndarray, condition: str, seed: int) -> np.ndarray:
+def spoil(images: np.ndarray, condition: str, seed: int) -> np.ndarray:
     """Images as they are, with noise, or with a black square each.
 
     Parameters
@@ -39,7 +39,7 @@ def spoiled(images: np.ndarray, condition: str, seed: int) -> np.ndarray:
     return np.where(black, 0, images).astype(np.float32)
 
 
-def compared(outputs: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+def compare(outputs: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """Mean over images of every measure of `METRICS`.
 
     `brightness` is `−mean(output − wanted)`, what the paper calls a log-likelihood: it says how much too dark
@@ -55,10 +55,12 @@ def compared(outputs: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     errors = np.mean((outputs - wanted) ** 2, axis=1, dtype=float)
     ratio = -10 * np.log10(np.maximum(errors, LEAST_ERROR))
     brightness = -np.mean(outputs - wanted, axis=1, dtype=float)
-    return np.asarray([errors.mean(), ratio.mean(), similarity(outputs, wanted).mean(), brightness.mean()])
+    return np.asarray(
+        [errors.mean(), ratio.mean(), find_similarity(outputs, wanted).mean(), brightness.mean()]
+    )
 
 
-def similarity(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def find_similarity(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Structural similarity (SSIM) of every pair of images: uniform windows, reflected borders."""
     from scipy.ndimage import uniform_filter
 
@@ -77,19 +79,19 @@ def similarity(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return (top / ((mean_x**2 + mean_y**2 + level) * (variances + contrast))).mean(axis=(1, 2))
 
 
-def log_discrepancy(first: np.ndarray, second: np.ndarray) -> float:
-    """Log of the squared maximum mean discrepancy under `exp(−share of differing pixels)`, as a V-statistic.
+def find_log_discrepancy(first: np.ndarray, second: np.ndarray) -> float:
+    """Log of the squared maximum mean discrepancy (V-statistic) under `exp(−fraction of differing pixels)`.
 
     Parameters
     ----------
     first, second
         Rows of bits.
     """
-    parts = [_kernel(first, first), _kernel(second, second), _kernel(first, second)]
+    parts = [_average_kernel(first, first), _average_kernel(second, second), _average_kernel(first, second)]
     return float(np.log(max(parts[0] + parts[1] - 2 * parts[2], LEAST_ERROR)))
 
 
-def _kernel(first: np.ndarray, second: np.ndarray) -> float:
+def _average_kernel(first: np.ndarray, second: np.ndarray) -> float:
     a, b = np.asarray(first, np.float32), np.asarray(second, np.float32)
     differing = a.sum(1)[:, None] + b.sum(1) - 2 * a @ b.T
     return float(np.exp(-differing.astype(float) / a.shape[1]).mean())

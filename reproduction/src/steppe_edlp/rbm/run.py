@@ -1,74 +1,35 @@
-"""What is run: a machine, images of every sampler, and auto-encoders trained on them."""
+"""An RBM, images of every sampler, and auto-encoders trained on them."""
 
-import hashlib
 from collections.abc import Mapping
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from steppe import datasets
+from steppe import datasets, samplers
+from steppe.intervals import smallest
 from steppe.kernel.compose import Recipe
+from steppe.results import Estimate
 from steppe.targets.rbm import Rbm, rbm
 from steppe.training import log_likelihood, train_rbm
 from steppe_edlp import networks
-from steppe_edlp.rbm import report
-from steppe_edlp.rbm.drawing import PAPER, Length, drawn, reference, sound_recipes
-from steppe_edlp.rbm.images import CONDITIONS, compared, log_discrepancy, spoiled
-from steppe_edlp.request import Findings, Request
+from steppe_edlp.experiment import Experiment
+from steppe_edlp.rbm.drawing import Length, draw_images, draw_reference
+from steppe_edlp.rbm.images import CONDITIONS, METRICS, compare, find_log_discrepancy, spoil
+from steppe_edlp.request import Found, Request, Row, find_digests
 from steppe_edlp.work import Content, Piece, Work
 
 SPOILING_SEED = 1
 NUM_CODERS = 5  # auto-encoders per set of images in the paper
 NUM_SHOWN = 25
-
-
-class Size(NamedTuple):
-    """How much is run.
-
-    Attributes
-    ----------
-    num_hidden
-        Hidden bits of the machine.
-    num_updates
-        Updates of its weights; `None` for the preset's.
-    length
-        Length of the chains of one seed.
-    num_seeds
-        Seeds of samplers.
-    num_epochs
-        Passes of an auto-encoder through the images.
-    num_lessons
-        Images LeNet is trained on, every repetition counted.
-    num_reference, num_reference_steps
-        Chains of layer-wise Gibbs, and their length.
-    num_temperatures
-        Of the annealing that estimates the normaliser.
-    num_tests
-        Test images; `None` for all.
-    """
-
-    num_hidden: int
-    num_updates: int | None
-    length: Length
-    num_seeds: int
-    num_epochs: int
-    num_lessons: int
-    num_reference: int
-    num_reference_steps: int
-    num_temperatures: int
-    num_tests: int | None
-
-
-SIZES = {
-    ("sound", "quick"): Size(64, 2000, Length(24, 500, 25, 10), 3, 10, 30_000, 200, 500, 1000, None),
-    ("published", "quick"): Size(64, 600, Length(40, 500, 25, 8), 1, 15, 30_000, 200, 500, 1000, None),
-    # Ten passes through MNIST, as in the paper.
-    ("sound", "full"): Size(500, None, Length(20, 2000, 1000, 50), 5, 25, 600_000, 500, 10_000, 10_000, None),
-    ("published", "full"): Size(
-        500, None, Length(100, 2000, 1000, 50), 1, 25, 600_000, 500, 10_000, 10_000, None
-    ),
+TILT_PER_SITE = 1 / 8
+REFERENCE = "layer-wise Gibbs"
+AGAINST = {"clean": "the clean image", "itself": "the spoiled image itself, as the authors did"}
+MEANING = {
+    "clean": "A robust network removes the noise or fills the gap, so it is scored against the original.",
+    "itself": "Scored this way, a network that copies noise and gaps does best.",
 }
 
 
@@ -76,176 +37,281 @@ class Setting(NamedTuple):
     """What every piece of work shares."""
 
     request: Request
-    size: Size
+    size: SimpleNamespace
     data: datasets.Dataset
-    machine: Rbm
+    target: Rbm
 
     @property
     def mean_image(self) -> np.ndarray:
         """Mean of the bits of the training images."""
         return (self.data.train.x > 0.5).mean(axis=0)
 
-    @property
-    def tests(self) -> np.ndarray:
-        """Test images."""
-        return self.data.test.x[: self.size.num_tests]
 
-
-def run(request: Request, work: Work) -> Findings:
+def run(experiment: Experiment, request: Request, work: Work) -> Found:
     """Carry out the experiment on 8 × 8 digits, or on MNIST where data are given."""
-    size = SIZES[request.protocol, request.scale]
+    size = experiment.size(request)
     data = datasets.load("digits" if request.data is None else "mnist", data=request.data)
-    trained = work.one("machine", partial(_trained, request, size, data))
-    setting = Setting(request, size, data, rbm(*(trained[name] for name in ("weights", "hidden", "visible"))))
-    known = sound_recipes(data.train.x.shape[1]) if request.is_sound else PAPER
-    recipes = {name: known[name] for name in request.chosen(known)}
+    trained = work.one("machine", partial(_train, request, size, data))
+    target = rbm(*(trained[name] for name in ("weights", "hidden", "visible")))
+    setting, recipes = Setting(request, size, data, target), experiment.make_recipes(request)
+    if "roughness_tilted" in recipes:
+        strength = TILT_PER_SITE * data.train.x.shape[1]
+        step_size = experiment.recipes["roughness_tilted"]["step_size"]
+        recipes["roughness_tilted"] = samplers.roughness_tilted(strength=strength, step_size=step_size)
     seeds = request.seeds(size.num_seeds)
-    shared = {"reference": partial(_reference, setting), "normalizer": partial(_likelihood, setting)}
+    shared = {
+        "reference": partial(_draw_reference, setting),
+        "normalizer": partial(_find_likelihood, setting),
+    }
     images = {
-        f"images-{name}-{seed}": partial(_images, setting, recipe, seed)
+        f"images-{name}-{seed}": partial(_draw, setting, recipe, seed)
         for seed in seeds
         for name, recipe in recipes.items()
     }
     answers = work.all(shared | images)
-    judges: dict[str, Piece] = {"modes": partial(_modes, setting, answers, recipes, seeds)}
+    judges: dict[str, Piece] = {"modes": partial(_classify, setting, answers, recipes, seeds)}
     judges |= {
-        f"judged-{name}-{seed}-{coder}": partial(_judged, setting, answers[f"images-{name}-{seed}"], coder)
+        f"judged-{name}-{seed}-{coder}": partial(
+            _reconstruct, setting, answers[f"images-{name}-{seed}"], coder
+        )
         for name in recipes
         for seed in seeds
-        for coder in _coders(request, seed)
+        for coder in _list_coders(request, seed)
     }
     answers = answers | work.all(judges)
-    found = [_gathered(request, answers, name, seeds) for name in recipes]
-    return report.findings(
-        request,
-        report.Context(
-            size, data, recipes, seeds, answers["normalizer"], answers["modes"], answers["reference"]
-        ),
-        dict(zip(recipes, found, strict=True)),
-        _digests(data),
-    )
+    found = {name: _gather(request, answers, name, seeds) for name in recipes}
+    return _describe(experiment, setting, recipes, seeds, found, answers)
 
 
-def _coders(request: Request, seed: int) -> range:
+# ---- pieces of work --------------------------------------------------------------------------------
+
+
+def _list_coders(request: Request, seed: int) -> range:
     """The paper trains five auto-encoders on one set of images; soundly, every set has its own."""
     return range(seed, seed + 1) if request.is_sound else range(NUM_CODERS)
 
 
-def _digests(data: datasets.Dataset) -> dict[str, str]:
-    if data.card.sha256:
-        return dict(data.card.sha256)
-    content = data.train.x.tobytes() + data.test.x.tobytes()
-    return {data.card.name: hashlib.sha256(content).hexdigest()}
-
-
-def _trained(request: Request, size: Size, data: datasets.Dataset) -> Content:
+def _train(request: Request, size: SimpleNamespace, data: datasets.Dataset) -> Content:
     made = train_rbm(
         data.train.x,
         size.num_hidden,
         key=jax.random.key(request.seed),
         preset="persistent" if request.is_sound else "paper",
-        num_updates=size.num_updates,
+        num_updates=vars(size).get("num_updates"),
         progress=False,
     )
     parts = {"weights": made.weights, "hidden": made.hidden_bias, "visible": made.visible_bias}
     return {name: np.asarray(part, np.float32) for name, part in parts.items()}
 
 
-def _reference(setting: Setting) -> Content:
+def _draw_reference(setting: Setting) -> Content:
     """Two independent sets of layer-wise Gibbs images: the second says how well sets can agree."""
     size = setting.size
     first, second = (
-        reference(setting.machine, setting.mean_image, seed, size.num_reference, size.num_reference_steps)
+        draw_reference(setting.target, setting.mean_image, seed, size.num_reference, size.num_reference_steps)
         for seed in (10_001, 10_002)
     )
     return {
         "images": first.images,
         "log_density": np.concatenate([first.log_density, second.log_density]),
-        "floor": log_discrepancy(second.images, first.images),
+        "floor": find_log_discrepancy(second.images, first.images),
         "shown": second.images[:NUM_SHOWN],
     }
 
 
-def _likelihood(setting: Setting) -> Content:
-    found = log_likelihood(
-        setting.machine,
-        setting.tests > 0.5,
-        jax.random.key(20_001),
-        num_temperatures=setting.size.num_temperatures,
-    )
-    return {key: float(value) for key, value in found._asdict().items()}
+def _find_likelihood(setting: Setting) -> Content:
+    key, tests = jax.random.key(20_001), setting.data.test.x > 0.5
+    found = log_likelihood(setting.target, tests, key, num_temperatures=setting.size.num_temperatures)
+    return {name: float(value) for name, value in found._asdict().items()}
 
 
-def _images(setting: Setting, recipe: Recipe, seed: int) -> Content:
-    length = setting.size.length
-    found = drawn(
-        setting.machine,
-        recipe,
-        setting.mean_image,
-        seed,
-        length,
-        equal_budget=setting.request.is_sound,
-    )
+def _draw(setting: Setting, recipe: Recipe, seed: int) -> Content:
+    length, is_sound = Length(**setting.size.length), setting.request.is_sound
+    found = draw_images(setting.target, recipe, setting.mean_image, seed, length, equal_budget=is_sound)
     return {"images": np.packbits(found.images, axis=1), "log_density": found.log_density}
 
 
-def unpacked(setting: Setting, answer: Content) -> np.ndarray:
-    """Images as rows of bits."""
+def _unpack(setting: Setting, answer: Content) -> np.ndarray:
     return np.unpackbits(answer["images"], axis=1)[:, : setting.data.train.x.shape[1]]
 
 
-def _judged(setting: Setting, answer: Content, coder: int) -> Content:
+def _reconstruct(setting: Setting, answer: Content, coder: int) -> Content:
     """Train an auto-encoder on images and let it reconstruct test images, clean and spoiled."""
-    network = networks.train_auto_encoder(
-        unpacked(setting, answer).astype(np.float32),
-        key=jax.random.key(30_000 + coder),
-        num_epochs=setting.size.num_epochs,
-        progress=False,
-    )
-    clean = setting.tests
-    against_itself, against_clean = [], []
-    for condition in CONDITIONS:
-        inputs = spoiled(clean, condition, SPOILING_SEED)
-        outputs = networks.apply(network, inputs)
-        against_itself.append(compared(outputs, inputs))
-        against_clean.append(compared(outputs, clean))
-    return {"itself": np.asarray(against_itself), "clean": np.asarray(against_clean)}
+    images, key = _unpack(setting, answer).astype(np.float32), jax.random.key(30_000 + coder)
+    network = networks.train_auto_encoder(images, key=key, num_epochs=setting.size.num_epochs, progress=False)
+    clean = setting.data.test.x
+    inputs = [spoil(clean, condition, SPOILING_SEED) for condition in CONDITIONS]
+    outputs = [networks.apply(network, part) for part in inputs]
+    pairs = list(zip(outputs, inputs, strict=True))
+    return {
+        "itself": np.asarray([compare(output, given) for output, given in pairs]),
+        "clean": np.asarray([compare(output, clean) for output in outputs]),
+    }
 
 
-def _modes(
+def _classify(
     setting: Setting, answers: Mapping[str, Content], recipes: Mapping[str, Any], seeds: list[int]
 ) -> Content:
     """Train LeNet on the data and let it say which digits the images show; and compare sets of images."""
     train, test = setting.data.train, setting.data.test
     num_epochs = max(1, round(setting.size.num_lessons / len(train.x)))
-    network = networks.train_lenet(
-        train.x, train.y, key=jax.random.key(40_001), num_epochs=num_epochs, progress=False
-    )
-    found: Content = {"accuracy": networks.accuracy(network, test.x, test.y)}
+    key = jax.random.key(40_001)
+    network = networks.train_lenet(train.x, train.y, key=key, num_epochs=num_epochs, progress=False)
     ground = answers["reference"]["images"]
+
+    def count(images: np.ndarray) -> np.ndarray:
+        digits = np.argmax(networks.apply(network, images.astype(np.float32)), axis=1)
+        return np.bincount(digits, minlength=10)
+
+    of_samplers = {}
     for name in recipes:
-        sets = [unpacked(setting, answers[f"images-{name}-{seed}"]) for seed in seeds]
-        digits = [np.argmax(networks.apply(network, part.astype(np.float32)), axis=1) for part in sets]
-        found[f"counts_{name}"] = np.asarray([np.bincount(part, minlength=10) for part in digits])
-        found[f"discrepancy_{name}"] = np.asarray(
-            [log_discrepancy(part[-len(ground) :], ground) for part in sets]
-        )
-        found[f"shown_{name}"] = sets[0][np.linspace(0, len(sets[0]) - 1, NUM_SHOWN).astype(int)]
-    digits = np.argmax(networks.apply(network, ground.astype(np.float32)), axis=1)
-    found["counts_reference"] = np.bincount(digits, minlength=10)[None]
-    return found
+        sets = [_unpack(setting, answers[f"images-{name}-{seed}"]) for seed in seeds]
+        discrepancies = [find_log_discrepancy(part[-len(ground) :], ground) for part in sets]
+        of_samplers[name] = {
+            "counts": np.asarray([count(part) for part in sets]),
+            "discrepancy": np.asarray(discrepancies),
+            "shown": sets[0][np.linspace(0, len(sets[0]) - 1, NUM_SHOWN).astype(int)],
+        }
+    accuracy = networks.accuracy(network, test.x, test.y)
+    return {"accuracy": accuracy, "reference": count(ground), "samplers": of_samplers}
 
 
-def _gathered(
-    request: Request, answers: Mapping[str, Content], name: str, seeds: list[int]
-) -> dict[str, np.ndarray]:
+def _gather(request: Request, answers: Mapping[str, Content], name: str, seeds: list[int]) -> Content:
     """Everything about one sampler, the first axis counting seeds (or auto-encoders, as published)."""
-    judged = [answers[f"judged-{name}-{seed}-{coder}"] for seed in seeds for coder in _coders(request, seed)]
-    heights = [answers[f"images-{name}-{seed}"]["log_density"] for seed in seeds]
+    coders = [(seed, coder) for seed in seeds for coder in _list_coders(request, seed)]
+    judged = [answers[f"judged-{name}-{seed}-{coder}"] for seed, coder in coders]
+    densities = [answers[f"images-{name}-{seed}"]["log_density"].mean() for seed in seeds]
     return {
-        "itself": np.stack([part["itself"] for part in judged]),
-        "clean": np.stack([part["clean"] for part in judged]),
-        "log_density": np.stack([part.mean() for part in heights]),
-        "discrepancy": answers["modes"][f"discrepancy_{name}"],
-        "counts": answers["modes"][f"counts_{name}"],
+        **answers["modes"]["samplers"][name],
+        **{scored: np.stack([part[scored] for part in judged]) for scored in AGAINST},
+        "log_density": np.stack(densities),
     }
+
+
+# ---- what came out ---------------------------------------------------------------------------------
+
+
+def _describe(
+    experiment: Experiment,
+    setting: Setting,
+    recipes: Mapping[str, Recipe],
+    seeds: list[int],
+    found: Mapping[str, Content],
+    answers: Mapping[str, Content],
+) -> Found:
+    request, length = setting.request, Length(**setting.size.length)
+    reference, modes = answers["reference"], answers["modes"]
+    own = "clean" if request.is_sound else "itself"
+    counts = {
+        REFERENCE: modes["reference"],
+        **{name: part["counts"].sum(axis=0) for name, part in found.items()},
+    }
+    densities = {
+        REFERENCE: reference["log_density"],
+        **{name: part["log_density"] for name, part in found.items()},
+    }
+    missing = {name: int((counts[name] == 0).sum()) for name in found}
+    lacking = [f"{name} ({number})" for name, number in missing.items() if number]
+    conditions = [setting.data.card.name, *["all_digits"] * (not lacking)]
+    facts = {
+        "data": setting.data.card.name,
+        "training": "PCD-1" if request.is_sound else "CD-10",
+        "num_images": length.num_images * len(seeds),
+        "num_steps": length.num_steps,
+        "num_sets": len(next(iter(found.values()))[own]),
+        "accuracy": float(modes["accuracy"]),
+        "likelihood": answers["normalizer"],
+        "num_missing": sum(missing.values()),
+        "has_all_digits": not lacking,
+        "lacking": ", ".join(lacking),
+        "scored": AGAINST[own].split(",")[0],
+        "densities": _say_range([float(part.mean()) for part in densities.values()]),
+        "effective_digits": _say_range([_find_effective_number(part) for part in counts.values()]),
+    }
+    rivals = [
+        name for name in found if name != "edmala" and name in {r["sampler"] for r in experiment.published}
+    ]
+    if "edmala" in found and rivals:
+        facts |= find_lead(found, rivals)
+        conditions.append("rivals")
+    return Found(
+        rows={
+            "reconstruction": [
+                describe_reconstruction(request, name, part, scored, place)
+                for scored in AGAINST
+                if request.is_sound or scored == "itself"
+                for name, part in found.items()
+                for place in range(len(CONDITIONS))
+            ],
+            "machine": _describe_distributions(found, reference, answers["normalizer"]["log_normalizer"]),
+            "digits": [_describe_digits(name, part) for name, part in counts.items()],
+        },
+        facts=facts,
+        conditions=conditions,
+        arrays={
+            "shown": np.stack([reference["shown"], *(part["shown"] for part in found.values())]),
+            "mse": np.stack([part[own][:, :, 0] for part in found.values()]),
+        },
+        recipes=recipes,
+        seeds=seeds,
+        data=find_digests(setting.data),
+        model_evaluations=length.num_steps * length.num_chains * len(seeds) * len(found),
+    )
+
+
+def find_lead(found: Mapping[str, Content], rivals: list[str]) -> dict[str, Any]:
+    """By how much the error of EDMALA on clean images is below that of the best of the others."""
+    errors = {name: part["clean"][:, 0, 0] for name, part in found.items()}
+    leads = {name: errors[name] - errors["edmala"] for name in rivals}
+    rival = min(leads, key=lambda name: leads[name].mean())
+    return {"lead": partial(smallest, list(leads.values())), "rival": rival, "num_rivals": len(rivals)}
+
+
+def describe_reconstruction(request: Request, name: str, part: Content, scored: str, place: int) -> Row:
+    """Scores of one sampler under one condition, with what they are read beside."""
+    scores = dict(zip(METRICS, part[scored][:, place].T, strict=True))
+    shown: Row = {key: values if request.is_sound else _with_error(values) for key, values in scores.items()}
+    words = {"scored": scored, "against": AGAINST[scored], "meaning": MEANING[scored]}
+    row: Row = {"sampler": name, "setting": CONDITIONS[place], "all": scores, **words}
+    return {**row, **shown, "log_density": part["log_density"]}
+
+
+def _with_error(values: np.ndarray) -> Estimate:
+    """Mean ± standard error from the population deviation, as the paper has it."""
+    mean, error = float(values.mean()), float(values.std() / np.sqrt(len(values)))
+    return Estimate(value=mean, low=mean - error, high=mean + error)
+
+
+def _describe_distributions(
+    found: Mapping[str, Content], reference: Content, log_normalizer: float
+) -> list[Row]:
+    """How near the images are to the RBM's own distribution."""
+    first: Content = {"log_density": reference["log_density"], "discrepancy": float(reference["floor"])}
+    return [
+        {
+            "sampler": name,
+            "is_reference": name == REFERENCE,
+            "log_density": part["log_density"],
+            "log_probability": float(part["log_density"].mean() - log_normalizer),
+            "discrepancy": part["discrepancy"],
+        }
+        for name, part in {REFERENCE: first, **found}.items()
+    ]
+
+
+def _describe_digits(name: str, counts: np.ndarray) -> Row:
+    fractions = {f"digit_{digit}": float(part) for digit, part in enumerate(counts / counts.sum())}
+    effective = _find_effective_number(counts)
+    return {"sampler": name, "is_reference": name == REFERENCE, "effective": effective, **fractions}
+
+
+def _find_effective_number(counts: np.ndarray) -> float:
+    """The exponential of the entropy of the fractions."""
+    fractions = counts[counts > 0] / counts.sum()
+    return float(np.exp(-np.sum(fractions * np.log(fractions))))
+
+
+def _say_range(values: list[float]) -> str:
+    """The first number, and the range of the others."""
+    first, *others = values
+    return f"{first:.1f}; those of the samplers reach from {min(others):.1f} to {max(others):.1f}"

@@ -1,164 +1,102 @@
-"""Which statements are computed, and what they amount to."""
+"""The paper's statements and true ones, each along a curve of points at which the exact number is known."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
-from steppe.results import Cell, Column, Figure, Table
-from steppe_edlp.request import Findings, Request
-from steppe_edlp.theory import statements, verdicts
+from steppe_edlp.experiment import Experiment
+from steppe_edlp.request import Found, Request, Row
+from steppe_edlp.theory import statements
 from steppe_edlp.work import Content, Work
 
-# Grids by statement: (first, last), on a logarithmic scale.
-GRIDS = {
-    "marginal": (0.2, 2.0),
-    "dula-four-bits": (0.05, 1.0),
-    "dula-hidden-unit": (0.03, 1.0),
-    "proposition-5-4": (0.015, 1.0),
-    "theorem-5-5": (0.015, 1.0),
-    "theorem-5-6": (0.005, 1.0),
-    "edula-bias": (0.03, 1.0),
-    "glu-gap": (0.1, 8.0),
-    "effective-step": (0.08, 2.0),
-    "drift": (0.0025, 3.5),
-}
-FUNCTIONS = {
-    "marginal": statements.marginal,
-    "dula-four-bits": statements.dula_on_four_bits,
-    "dula-hidden-unit": statements.dula_on_a_hidden_unit,
-    "proposition-5-4": statements.proposition_5_4,
-    "theorem-5-5": statements.theorem_5_5,
-    "theorem-5-6": statements.theorem_5_6,
-    "edula-bias": statements.edula_bias,
-    "glu-gap": statements.glu_gap,
-    "effective-step": statements.effective_step,
-    "drift": statements.drift,
-}
-POINTS = {"quick": 6, "full": 16}
 # Every point of these integrates over centers in four dimensions.
-FEW_POINTS = {"glu-gap", "marginal"}
+SLOW = {"glu-gap", "marginal"}
 CLOSED_FORM_POINTS = 60
-WORDS = {
-    "dula-four-bits": ("bias of dula, from which 5.4 descends", "printed", "four bits", "α", "L1 ≤"),
-    "dula-hidden-unit": ("bias of dula, from which 5.4 descends", "printed", "hidden unit", "α", "L1 ≤"),
-    "proposition-5-4": ("Proposition 5.4, bias of edula", "printed", "one flat bit", "α", "L1 ≤"),
-    "theorem-5-5": ("Theorem 5.5, edula after many steps", "printed", "one flat bit", "α", "TV ≤"),
-    "theorem-5-6": ("Theorem 5.6, rate of edmala", "printed", "one concave bit", "α_a", "gap ≥"),
-    "edula-bias": ("bias of edula, quadratic U", "corrected", "ring of four bits", "α", "L1 ≤"),
-    "glu-gap": ("rate of GLU with exact draws", "corrected", "four bits", "η", "gap ≥"),
+# What float32 matrices and grids of centers leave of a distance that is zero.
+ZERO = 1e-3
+COMPARISONS = {
+    "marginal": statements.compare_marginal,
+    "effective-step": statements.compare_effective_step,
+    "drift": statements.compare_drift,
 }
 
 
-def run(request: Request, work: Work) -> Findings:
-    """Carry out the experiment; it has no random numbers, so protocols and seeds change nothing."""
-    pieces = {key: partial(function, _grid(key, request)) for key, function in FUNCTIONS.items()}
-    found = work.all(pieces)
-    return Findings(
-        verdicts=verdicts.all_verdicts(found),
-        tables=[_table(found)],
-        figures=_figures(),
-        arrays=_arrays(found),
-        settings={
-            "one flat bit": "U = 0, η = 0.1, α_a = 0.1, centers in [−0.5, 1.5]",
-            "one concave bit": "U = −θ²/2 + θ/2, α = 1, η = 10, centers in [−1, 2]",
-            "hidden unit": "U = log(1 + exp(6θ − 5)) of one bit",
-            "ring of four bits": "U = field·θ + Σ θ_i θ_{i+1}, η = 0.5, α_a = 0.1",
-            "points per curve": POINTS[request.scale],
+def run(experiment: Experiment, request: Request, work: Work) -> Found:
+    """Carry out the experiment."""
+    size = experiment.size(request)
+    grids = {key: _make_grid(key, ends, size) for key, ends in size.grids.items()}
+    bounds = {key: partial(statements.follow, grids[key], bound) for key, bound in statements.BOUNDS.items()}
+    others = {key: partial(compare, grids[key]) for key, compare in COMPARISONS.items()}
+    vanishing = partial(statements.find_small_step_limit, min(grids["dula-hidden-unit"]))
+    found = work.all({**others, **bounds, "vanishing": vanishing})
+    drift = found["drift"]
+    return Found(
+        rows={"bounds": [_describe(words, found[key]) for key, words in size.statements.items()]},
+        facts={
+            **{key: _summarize([found[key]]) for key in bounds},
+            **{key: _describe_distances(found[key]) for key in ("marginal", "effective-step")},
+            "dula": _summarize([found[key] for key in ("dula-four-bits", "dula-hidden-unit")]),
+            "vanishing": _describe_limit(found["vanishing"]),
+            "drift": {
+                "published": drift["published"],
+                "is_contraction": drift["published"] < 1,
+                "largest": drift["true"].max(),
+            },
         },
-        notes=[
-            (
-                "Exact numbers come from transition matrices; chains with a center are confined to a box, as "
-                "the paper's Assumption 5.3 has it, and put on a grid. Nothing here is random."
-            ),
-        ],
+        arrays={
+            **{key: np.stack([found[key][name] for name in ("x", "bound", "exact")]) for key in bounds},
+            "drift": np.stack([drift[name] for name in ("x", "printed", "true")]),
+        },
     )
 
 
-def _grid(key: str, request: Request) -> list[float]:
-    num_points = 3 if key in FEW_POINTS and request.is_quick else POINTS[request.scale]
+def _make_grid(key: str, ends: Sequence[float], size: Any) -> list[float]:
+    num_points = size.num_slow_points if key in SLOW else size.num_points
     num_points = CLOSED_FORM_POINTS if key == "drift" else num_points
-    return [round(float(x), 5) for x in np.geomspace(*GRIDS[key], num_points)]
+    return [round(float(x), 5) for x in np.geomspace(ends[0], ends[1], num_points)]
 
 
-def _table(found: Mapping[str, Content]) -> Table:
-    rows: list[dict[str, Cell]] = []
-    for key, (statement, kind, target, symbol, relation) in WORDS.items():
-        one = found[key]
-        worst = _most_telling(one, relation)
-        rows.append(
-            {
-                "statement": statement,
-                "form": kind,
-                "target": target,
-                "at": f"{symbol} = {one['x'][worst]:g}",
-                "claim": relation,
-                "bound": float(one["bound"][worst]),
-                "exact": float(one["exact"][worst]),
-                "true": sum(held is True for held in one["holds"]),
-                "points": len(one["holds"]),
-                "assumptions": ", ".join(name for name, met in one["assumptions"].items() if not met)
-                or "all met",
-            }
-        )
-    return Table(
-        key="bounds",
-        title="Bounds against the numbers they bound",
-        columns=[
-            Column(key="statement", label="statement"),
-            Column(key="form", label="form"),
-            Column(key="target", label="target"),
-            Column(key="at", label="most telling at"),
-            Column(key="claim", label="claims"),
-            Column(key="bound", label="bound", digits=5),
-            Column(key="exact", label="exact", digits=5),
-            Column(key="true", label="true at"),
-            Column(key="points", label="of points"),
-            Column(key="assumptions", label="assumptions not met"),
-        ],
-        rows=rows,
-        notes=["“Most telling” is the point at which the bound is nearest to being wrong, or most wrong."],
-    )
+def _describe(words: Mapping[str, str], one: Content) -> Row:
+    place = _find_most_telling(one, words["claim"])
+    unmet = [name for name, met in one["assumptions"].items() if not met]
+    return {
+        **words,
+        "at": f"{words['at']} = {one['x'][place]:g}",
+        "bound": float(one["bound"][place]),
+        "exact": float(one["exact"][place]),
+        "true": sum(held is True for held in one["holds"]),
+        "points": len(one["holds"]),
+        "assumptions": ", ".join(unmet) or "all met",
+    }
 
 
-def _most_telling(one: Content, relation: str) -> int:
+def _find_most_telling(one: Content, relation: str) -> int:
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = np.log(one["exact"] / one["bound"])
     return int(np.nanargmax(excess if relation.endswith("≤") else -excess))
 
 
-def _figures() -> list[Figure]:
-    return [
-        Figure(
-            key="bias",
-            title="Bounds on the bias",
-            caption="Line: the bound. Dots: the exact bias. Proposition 5.4 as printed falls below what it "
-            "bounds as α → 0, because it forgets the center's own bias; the corrected bound stays above.",
-            alternative="Two panels, bias against step size: printed bound and corrected bound.",
-        ),
-        Figure(
-            key="gap",
-            title="Bounds on the rate",
-            caption="Line: the claimed lower bound of the spectral gap. Dots: the exact gap. Theorem 5.6 "
-            "claims a rate that does not fall with α_a, and the true one does; the corrected bound of the "
-            "Gibbs-like sampler stays below.",
-            alternative="Two panels, spectral gap: printed bound over α_a and corrected bound over η.",
-        ),
-        Figure(
-            key="drift",
-            title="Drift of the center",
-            caption="Factor by which E|a|² shrinks per step. The printed one is below 1 only for α_a/η "
-            "between 0.29 and 1.71; the paper's networks ran at 0.0025, marked. The true one is "
-            "below 1 for every α_a < 4η.",
-            alternative="Drift factor against α_a over η, printed and true.",
-        ),
-    ]
-
-
-def _arrays(found: Mapping[str, Content]) -> dict[str, np.ndarray]:
+def _summarize(curves: Sequence[Content]) -> dict[str, Any]:
+    """Whether a statement is true at every point where that is known, with the first where it is not."""
+    decided = [held for one in curves for held in one["holds"] if held is not None]
+    worst = min(curves, key=lambda one: np.mean([held is True for held in one["holds"]]))
+    place = next((number for number, held in enumerate(worst["holds"]) if held is False), 0)
+    x, bound, exact = (worst[name][place] for name in ("x", "bound", "exact"))
+    found = f"True at {sum(decided)} of {len(decided)} points. At {x:g} it claims {bound:.3g}, and the exact "
     return {
-        f"{key}_{name}": values
-        for key, one in found.items()
-        for name, values in one.items()
-        if isinstance(values, np.ndarray)
+        "holds": all(decided),
+        "fraction": float(np.mean(decided)),
+        "found": f"{found}number is {exact:.3g}.",
     }
+
+
+def _describe_distances(one: Content) -> dict[str, Any]:
+    largest = float(one["distance"].max())
+    return {"largest": largest, "is_zero": largest < ZERO, "first": one["x"].min(), "last": one["x"].max()}
+
+
+def _describe_limit(one: Content) -> dict[str, Any]:
+    difference = one["limit"] - one["target"]
+    return {**one, "difference": difference, "is_zero": abs(difference) < ZERO}

@@ -1,5 +1,6 @@
 """Small targets, and the curves on which statements are compared with exact numbers."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
@@ -63,7 +64,7 @@ def ring_of(num_bits: int) -> Target:
     return Target(Partial(ring, field), Binary(num_bits))
 
 
-def curve(xs: Sequence[float], statement: Callable[[float], Bound]) -> Content:
+def follow(xs: Sequence[float], statement: Callable[[float], Bound]) -> Content:
     """A bound and what it bounds, along a parameter."""
     found = [statement(x) for x in xs]
     return {
@@ -75,81 +76,53 @@ def curve(xs: Sequence[float], statement: Callable[[float], Bound]) -> Content:
     }
 
 
-def dula_on_four_bits(xs: Sequence[float]) -> Content:
-    """Bias of `dula` over `α`, as printed."""
-    target = paper_bernoulli()
-    return curve(xs, lambda x: paper.dula_bias(target, x))
+# By statement: bound and exact number at a point of its curve.
+BOUNDS: dict[str, Callable[[float], Bound]] = {
+    "dula-four-bits": lambda α: paper.dula_bias(paper_bernoulli(), α),
+    "dula-hidden-unit": lambda α: paper.dula_bias(hidden_bit(), α),
+    "proposition-5-4": lambda α: paper.proposition_5_4(flat_bit(), α, 0.1, 0.1, center_box=PAPER_BOX),
+    "theorem-5-5": lambda α: paper.theorem_5_5(flat_bit(), α, 0.1, 0.1, math.inf, center_box=PAPER_BOX),
+    "theorem-5-6": lambda α_a: paper.theorem_5_6(concave_bit(), 1.0, α_a, 10.0, center_box=WIDE_BOX),
+    "edula-bias": lambda α: theory.edula_bias_bound(ring_of(4), α, 0.5, 0.1),
+    "glu-gap": lambda η: theory.glu_gap_bound(paper_bernoulli(), η),
+}
 
 
-def dula_on_a_hidden_unit(xs: Sequence[float]) -> Content:
-    """The same where a gradient is not a difference; also the law that `α → 0` leads to."""
+def find_small_step_limit(step_size: float) -> Content:
+    """Probability of the bit of `hidden_unit` under `dula` at a small step, and under `π`."""
     target = hidden_bit()
-    found = curve(xs, lambda x: paper.dula_bias(target, x))
-    law = stationary_law(transition_matrix(samplers.dula(min(xs)), target))
-    return {**found, "limit": float(law[1]), "target": float(target_law(target)[1])}
+    exact = stationary_law(transition_matrix(samplers.dula(step_size), target))
+    return {"limit": float(exact[1]), "target": float(target_law(target)[1])}
 
 
-def proposition_5_4(xs: Sequence[float]) -> Content:
-    """Bias of `edula` over `α` on one bit, as printed."""
-    target = flat_bit()
-    return curve(xs, lambda x: paper.proposition_5_4(target, x, 0.1, 0.1, center_box=PAPER_BOX))
-
-
-def theorem_5_5(xs: Sequence[float]) -> Content:
-    """Distance after infinitely many steps over `α` on one bit, as printed."""
-    target = flat_bit()
-    return curve(xs, lambda x: paper.theorem_5_5(target, x, 0.1, 0.1, float("inf"), center_box=PAPER_BOX))
-
-
-def theorem_5_6(xs: Sequence[float]) -> Content:
-    """Gap of `edmala` over `α_a` on one bit, as printed."""
-    target = concave_bit()
-    return curve(xs, lambda x: paper.theorem_5_6(target, 1.0, x, 10.0, center_box=WIDE_BOX))
-
-
-def edula_bias(xs: Sequence[float]) -> Content:
-    """Bias of `edula` over `α` on a ring, by the bound that is true of quadratic log-densities."""
-    target = ring_of(4)
-    return curve(xs, lambda x: theory.edula_bias_bound(target, x, 0.5, 0.1))
-
-
-def glu_gap(xs: Sequence[float]) -> Content:
-    """Gap of the Gibbs-like sampler with exact draws over `η` on the four bits."""
+def compare_marginal(xs: Sequence[float]) -> Content:
+    """Total variation between `π` and the positions of the joint distribution, over `η`."""
     target = paper_bernoulli()
-    return curve(xs, lambda x: theory.glu_gap_bound(target, x))
-
-
-def marginal(xs: Sequence[float]) -> Content:
-    """Total variation between `π` and the positions of the joint law, over `η`."""
-    target = paper_bernoulli()
-    laws = [stationary_law(proximal_matrix(target, x)) for x in xs]
+    found = [stationary_law(proximal_matrix(target, x)) for x in xs]
     return {
         "x": np.asarray(xs),
-        "distance": np.array([total_variation(law, target_law(target)) for law in laws]),
+        "distance": np.array([total_variation(p, target_law(target)) for p in found]),
     }
 
 
-def effective_step(xs: Sequence[float]) -> Content:
+def compare_effective_step(xs: Sequence[float]) -> Content:
     """Total variation between `edula` and `dula` at `α_eff`, over `η` on a quadratic target of two bits."""
     target, step_size, center_step = ring_of(2), 0.2, 0.1
-    distances, steps = [], []
+    distances = []
     for variance in xs:
         step = theory.effective_step_size(step_size, variance, center_step)
-        law = samplers.edula(step_size, center_step, variance).log_law(target).positions()
-        distances.append(total_variation(law, theory.quadratic_law(target, step.inverse)))
-        steps.append(step.inverse)
-    return {"x": np.asarray(xs), "distance": np.array(distances), "inverse": np.array(steps)}
+        recipe = samplers.edula(step_size=step_size, center_step_size=center_step, coupling_variance=variance)
+        exact = recipe.log_law(target).positions()
+        distances.append(total_variation(exact, theory.quadratic_law(target, step.inverse)))
+    return {"x": np.asarray(xs), "distance": np.array(distances)}
 
 
-def drift(ratios: Sequence[float]) -> Content:
+def compare_drift(ratios: Sequence[float]) -> Content:
     """Factor by which the squared center is said to shrink, over `α_a/η`: printed and true."""
-    domain = paper_bernoulli()
-    printed = [paper.drift_theorem(domain, ratio, 1.0) for ratio in ratios]
-    true = [theory.drift_condition(domain.domain, ratio, 1.0) for ratio in ratios]
-    published = paper.drift_theorem(domain, *PUBLISHED_CENTER)
+    target = paper_bernoulli()
     return {
         "x": np.asarray(ratios),
-        "printed": np.array([one.value for one in printed]),
-        "true": np.array([one.factor for one in true]),
-        "published": published.value,
+        "printed": np.array([paper.drift_theorem(target, ratio, 1.0).value for ratio in ratios]),
+        "true": np.array([theory.drift_condition(target.domain, ratio, 1.0).factor for ratio in ratios]),
+        "published": paper.drift_theorem(target, *PUBLISHED_CENTER).value,
     }

@@ -1,6 +1,6 @@
 """Walks over the paper's eight cities: corrected samplers, and the acceptance as the authors' code has it.
 
-A tour is kept as one whole number, its cities as digits in base 8.
+A tour is kept as one integer, its cities as digits in base 8.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from steppe.compiling import quick_jit
 from steppe.kernel.compose import Recipe, Sampler
 from steppe.targets.tsp import tsp_paper
 from steppe.targets.tsp_bits import CubeTours
-from steppe_edlp.tsp.landscape import exact_costs
+from steppe_edlp.tsp.enumeration import enumerate_costs
 
 NUM_CITIES = 8
 DIGITS = NUM_CITIES ** np.arange(NUM_CITIES)[::-1]
@@ -29,24 +29,24 @@ class Walk(NamedTuple):
     moves: np.ndarray
 
 
-def tours_of(codes: np.ndarray) -> np.ndarray:
+def unpack_tours(codes: np.ndarray) -> np.ndarray:
     """Cities 0 … 7 in the order they are visited, on a new last axis."""
     return np.asarray(codes)[..., None] // DIGITS % NUM_CITIES
 
 
-def costs_of(codes: np.ndarray) -> np.ndarray:
+def find_costs(codes: np.ndarray) -> np.ndarray:
     """Costs of tours, looked up among all of them."""
-    exact = exact_costs()
+    exact = enumerate_costs()
     return exact.costs[np.searchsorted(exact.tours @ DIGITS, codes)]  # enumerated in increasing order
 
 
-def keys_of(seeds: Sequence[int], chains_per_seed: int = 1) -> Array:
+def make_keys(seeds: Sequence[int], chains_per_seed: int = 1) -> Array:
     """Keys of chains, seed by seed; that of a chain does not depend on how many others there are."""
 
-    def of_seed(seed: Array) -> Array:
+    def make_of_seed(seed: Array) -> Array:
         return jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(chains_per_seed))
 
-    return jax.vmap(of_seed)(jnp.asarray(seeds)).reshape(-1)
+    return jax.vmap(make_of_seed)(jnp.asarray(seeds)).reshape(-1)
 
 
 def walk(recipe: Recipe, starts: np.ndarray, keys: Array, num_steps: int) -> Walk:
@@ -55,7 +55,7 @@ def walk(recipe: Recipe, starts: np.ndarray, keys: Array, num_steps: int) -> Wal
     Parameters
     ----------
     recipe
-        A sampler of bits, or of orders.
+        A sampler of bits, or of permutations.
     starts
         Tours, one per chain.
     keys
@@ -63,12 +63,12 @@ def walk(recipe: Recipe, starts: np.ndarray, keys: Array, num_steps: int) -> Wal
     num_steps
         Steps, all of which are kept.
     """
-    is_of_orders = recipe.name.endswith("permutation")
-    target: Any = tsp_paper("permutation" if is_of_orders else "bits")
+    is_of_permutations = recipe.name.endswith("permutation")
+    target: Any = tsp_paper("permutation" if is_of_permutations else "bits")
     sampler = recipe.build(target, audit=False)
     positions = jnp.stack([target.position(tour) for tour in starts])
     codes, moved = _steps(sampler, positions, keys, num_steps)
-    return _unpacked(target, codes, moved, is_of_orders)
+    return _unpack(target, codes, moved, is_of_permutations)
 
 
 def walk_as_coded(recipe: Recipe, starts: np.ndarray, keys: Array, num_steps: int) -> Walk:
@@ -87,12 +87,12 @@ def walk_as_coded(recipe: Recipe, starts: np.ndarray, keys: Array, num_steps: in
     positions = jnp.stack([target.position(tour) for tour in starts])
     numbers = recipe.build(target, audit=False).parameters
     codes, moved = _steps_as_coded(target.model, numbers, positions, keys, num_steps, recipe.is_adjusted)
-    return _unpacked(target, codes, moved, False)
+    return _unpack(target, codes, moved, False)
 
 
-def _unpacked(target: Any, codes: Array, moved: Array, is_of_orders: bool) -> Walk:
+def _unpack(target: Any, codes: Array, moved: Array, is_of_permutations: bool) -> Walk:
     found = np.asarray(codes).T
-    if not is_of_orders:  # digits are corners of the cube; name them by their cities
+    if not is_of_permutations:  # digits are corners of the cube; name them by their cities
         cities = np.asarray(target.model.city_of_corner)
         found = sum(cities[found // power % NUM_CITIES] * power for power in DIGITS)
     return Walk(np.asarray(found, np.int64), np.asarray(moved, float))

@@ -1,17 +1,16 @@
 """Intervals and verdicts say what they mean."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 
 from steppe import samplers
 from steppe.errors import RunError
-from steppe.intervals import mean_estimate, share_estimate, smallest
+from steppe.intervals import joint_level, mean_estimate, share_estimate, smallest
 from steppe.results import Estimate
-from steppe_edlp.flatness.perceptron import left_out_choice
-from steppe_edlp.judging import joint_note, judged, judged_equal, judged_together
-from steppe_edlp.wording import settings_of, spoken
+from steppe_edlp.claims import describe_joint_level, judge, judge_claims, judge_equal
+from steppe_edlp.experiment import ClaimSpec, Phrase
+from steppe_edlp.flatness.perceptron import choose_by_others
+from steppe_edlp.wording import describe_recipe, say
 from steppe_edlp.work import decoded, encoded
 
 
@@ -51,31 +50,40 @@ def test_interval_of_a_share_is_wilsons():
 )
 def test_verdict_follows_from_the_interval_and_the_margin(low, high, margin, outcome):
     difference = Estimate(value=(low + high) / 2, low=low, high=high)
-    assert judged("c", difference, "s", margin).outcome == outcome
+    assert judge("c", difference, "s", margin).outcome == outcome
 
 
 @pytest.mark.parametrize(
     ("value", "outcome"), [(1.0, "holds"), (0.0, "does not hold"), (-1.0, "does not hold")]
 )
 def test_exact_difference_needs_no_interval(value, outcome):
-    assert judged("c", Estimate(value=value), "s").outcome == outcome
+    assert judge("c", Estimate(value=value), "s").outcome == outcome
 
 
 def test_numbers_are_spoken_with_their_interval():
-    assert spoken(Estimate(value=-0.5, low=-1.0, high=0.25), 2, signed=True) == "−0.50 [−1.00, +0.25]"
-    assert spoken(Estimate(value=0.5), 1) == "0.5"
+    facts = {"one": {"x": Estimate(value=-0.5, low=-1.0, high=0.25), "y": Estimate(value=0.5)}}
+    assert say("{one.x:+.2f}; {one.y:.1f}", facts, set()) == "−0.50 [−1.00, +0.25]; 0.5"
+    values = {"many": np.array([1.0, 2.0, 3.0])}
+    assert say("{many:.1f}", values, set()) == "2.0"
+    assert say("{many:i.1f}", values, set()) == "2.0 [−0.5, 4.5]"
+
+
+def test_parts_of_a_text_are_said_when_all_their_words_hold():
+    text = ["Always.", Phrase(text="Quickly.", when="quick"), Phrase(text="Never.", when="quick !sound")]
+    assert say(text, {}, {"quick", "sound"}) == "Always. Quickly."
+    assert say(text, {}, set()) == "Always."
 
 
 def test_settings_are_named_by_the_symbols_of_the_paper():
-    assert settings_of(samplers.edula(0.2, 0.1, 0.1)) == "η = 0.1, α = 0.2, α_a = 0.1"
-    assert settings_of(samplers.robust_ensemble(3, 0.5, 0.4)).startswith("y = 3, ")
+    assert describe_recipe(samplers.edula(0.2, 0.1, 0.1)) == "η = 0.1, α = 0.2, α_a = 0.1"
+    assert describe_recipe(samplers.robust_ensemble(3, 0.5, 0.4)).startswith("y = 3, ")
 
 
 def test_schedule_of_an_instance_is_chosen_by_the_other_instances():
     # The first schedule is best on the first instance only, the second on all others.
     errors = np.array([[0.0, 1.0, 1.0], [0.9, 0.5, 0.5]])
-    np.testing.assert_array_equal(left_out_choice(errors), [1, 0, 0])
-    np.testing.assert_array_equal(left_out_choice(errors[:, :1]), [0])
+    np.testing.assert_array_equal(choose_by_others(errors), [1, 0, 0])
+    np.testing.assert_array_equal(choose_by_others(errors[:, :1]), [0])
 
 
 def test_answers_survive_their_file_exactly():
@@ -99,7 +107,7 @@ def test_answers_survive_their_file_exactly():
 )
 def test_equality_needs_the_whole_interval_within_the_margin(low, high, outcome):
     difference = Estimate(value=(low + high) / 2, low=low, high=high)
-    assert judged_equal("c", difference, "s", 0.2).outcome == outcome
+    assert judge_equal("c", difference, "s", 0.2).outcome == outcome
 
 
 def test_claims_judged_together_are_all_right_in_95_of_100_experiments():
@@ -109,32 +117,36 @@ def test_claims_judged_together_are_all_right_in_95_of_100_experiments():
     rng = np.random.default_rng(0)
     wrong = 0
     for values in rng.standard_normal((1500, 10, 20)):
-        found = judged_together([partial(null_claim, row) for row in values])
+        found, _ = judge_nothing(values)
         wrong += any(verdict.outcome != "not distinguishable" for verdict in found)
     assert wrong / 1500 == pytest.approx(0.0489, abs=0.028)
 
 
-def null_claim(values, level):
-    return judged("c", mean_estimate(values, level), "s")
+def judge_nothing(values, *others):
+    """Verdicts and notes on the claim that numbers, one row per claim, are positive."""
+    spec = ClaimSpec(claim="c", sentence="s", table="t", each="number", about=[[{}]], estimate="first.values")
+    rows = [{"number": number, "values": row} for number, row in enumerate(values)]
+    return judge_claims([spec, *others], {"t": rows}, {}, set())
 
 
 def test_a_single_claim_keeps_the_level_of_95_percent():
-    seen = []
-    judged_together([lambda level: seen.append(level) or null_claim(np.arange(3.0), level)])
-    assert seen == [pytest.approx(0.95)]
+    (verdict,), notes = judge_nothing([np.arange(3.0)])
+    assert verdict.estimate == mean_estimate(np.arange(3.0), joint_level(1))
+    assert notes == []
 
 
 def test_a_single_run_decides_nothing():
-    found = judged_together([partial(null_claim, np.array([7.0]))])[0]
+    (found,), _ = judge_nothing([np.array([7.0])])
     assert found.outcome == "not distinguishable"
     assert "no interval" in found.sentence
 
 
 def test_the_note_counts_the_claims_that_have_an_interval():
-    values = np.arange(5.0)
-    found = judged_together([partial(null_claim, values)] * 4)
-    assert "98.75 %" in joint_note([*found, judged("exact", Estimate(value=1.0), "s")])[0]
-    assert joint_note(found[:1]) == []
+    exact = ClaimSpec(claim="c", sentence="s", difference=[1.0, 0.0], is_exact=True)
+    verdicts, notes = judge_nothing([np.arange(5.0)] * 4, exact)
+    assert "98.75 %" in notes[0]
+    assert verdicts[-1].outcome == "holds"
+    assert describe_joint_level(1) == []
 
 
 def test_the_smallest_of_several_means_is_covered_although_it_was_picked():

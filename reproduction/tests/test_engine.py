@@ -1,4 +1,4 @@
-"""The driver: pieces are kept, a changed request is refused, and a failure leaves nothing half-written."""
+"""The engine: pieces are kept, a changed request is refused, and a failure leaves nothing half-written."""
 
 import sys
 
@@ -8,7 +8,7 @@ import fake_experiment as fake
 from fake_experiment import without_times
 from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
 from steppe.results import read_results
-from steppe_edlp.driver import carry_out, check_directory, requested
+from steppe_edlp.engine import carry_out, check_directory, find_experiments
 from steppe_edlp.request import Request
 
 
@@ -113,7 +113,7 @@ def test_place_that_cannot_be_written_is_refused(tmp_path):
 
 
 def test_failure_before_any_work_leaves_nothing(tmp_path, monkeypatch):
-    def refuses(request, work):
+    def refuses(experiment, request, work):
         raise RunError("no data")
 
     monkeypatch.setattr(sys.modules["steppe_edlp.fake.run"], "run", refuses)
@@ -134,12 +134,12 @@ def test_failure_before_any_work_leaves_nothing(tmp_path, monkeypatch):
 )
 def test_unknown_names_are_refused_with_the_nearest_ones(names, samplers, said):
     with pytest.raises(RunError, match=said.replace("?", r"\?")):
-        requested(names, Request(samplers=samplers))
+        find_experiments(names, Request(samplers=samplers))
 
 
 def test_all_names_every_experiment_once():
-    assert "fake" in [experiment.name for experiment in requested(("all", "fake"), Request())]
-    assert len(requested(("fake", "fake"), Request())) == 1
+    assert "fake" in [experiment.name for experiment in find_experiments(("all", "fake"), Request())]
+    assert len(find_experiments(("fake", "fake"), Request())) == 1
 
 
 @pytest.mark.parametrize("fields", [{"num_seeds": 0}, {"num_seeds": -1}, {"seed": -1}, {"seed": 2**40}])

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from steppe.errors import DamagedRunError, RunMismatchError, SteppeError, StorageError
-from steppe.results import FILE_NAME, Array, Provenance, Results, read_results
+from steppe.results import FILE_NAME, Array, Figure, Provenance, Results, read_results
 from steppe.run.storage.durable import read_json, write_json
 from steppe.run.storage.software import describe_software
 from steppe.validation import named
-from steppe_edlp.catalogue import EXPERIMENTS, Experiment
-from steppe_edlp.request import Findings, Request
+from steppe_edlp.claims import judge_claims
+from steppe_edlp.experiment import EXPERIMENTS, Experiment
+from steppe_edlp.request import Found, Request
+from steppe_edlp.tables import complete_rows, make_cell, make_tables
+from steppe_edlp.wording import describe_recipe, find_fact, is_said, say
 from steppe_edlp.work import Work
 
 REQUEST_FILE, PARTS = "request.json", "parts"
@@ -24,7 +27,7 @@ REQUEST_FILE, PARTS = "request.json", "parts"
 PAGE_FILE = "report.html"
 
 
-def requested(names: Sequence[str], request: Request) -> list[Experiment]:
+def find_experiments(names: Sequence[str], request: Request) -> list[Experiment]:
     """The experiments of those names (`"all"` for every one), after checking the samplers asked for."""
     wanted = list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
     found = [EXPERIMENTS[named(name, (*EXPERIMENTS, "all"), "experiment")] for name in wanted]
@@ -92,47 +95,70 @@ def carry_out(
     versions, device = _software()
     _claim(own, _wanted(experiment, request))
     started = datetime.now(UTC).isoformat(timespec="seconds")
-    work = Work(own / PARTS, request.digest(experiment.name, versions), experiment.title, progress)
+    work = Work(own / PARTS, request.digest(experiment.name, versions), experiment.name, progress)
     try:
-        findings = experiment.run(request, work)
+        found = experiment.run(experiment, request, work)
     except SteppeError:
         _withdraw(own)
         raise
-    results = _results(
-        experiment,
-        request,
-        findings,
-        Provenance(
-            command=request.command(experiment.name),
-            versions=versions,
-            device=device,
-            seeds=list(findings.seeds),
-            data=dict(findings.data),
-            started=started,
-            seconds=work.seconds,
-            model_evaluations=findings.model_evaluations,
-        ),
+    provenance = Provenance(
+        command=request.command(experiment.name),
+        versions=versions,
+        device=device,
+        seeds=list(found.seeds),
+        data=dict(found.data),
+        started=started,
+        seconds=work.seconds,
+        model_evaluations=found.model_evaluations,
     )
-    try:
-        results.save(own)
-    except OSError as error:
-        raise StorageError(f"Could not write {own / FILE_NAME}: {error.strerror or error}.") from error
+    results = present(experiment, request, found, provenance)
+    results.save(own)
     return results
 
 
-def _results(experiment: Experiment, request: Request, findings: Findings, provenance: Provenance) -> Results:
+def present(experiment: Experiment, request: Request, found: Found, provenance: Provenance) -> Results:
+    """Say everything that follows from what was found: verdicts, tables, captions and notes.
+
+    Parameters
+    ----------
+    experiment, request
+        What was asked, and how it is described.
+    found
+        What came out.
+    provenance
+        Where it comes from.
+    """
+    conditions = request.conditions | set(found.conditions) | set(found.recipes)
+    facts = {"size": experiment.size(request), **found.facts}
+    rows = complete_rows(experiment, found)
+    verdicts, joint_notes = judge_claims(experiment.claims, rows, facts, conditions)
+    described = {name: describe_recipe(recipe) for name, recipe in found.recipes.items()}
+    known = {label: path for label, path in experiment.settings.items() if path.split(".")[0] in facts}
     return Results(
         name=experiment.name,
-        title=experiment.title,
+        title=say(experiment.title, facts, conditions),
         question=experiment.question,
         protocol=request.protocol,
         scale=request.scale,
-        verdicts=list(findings.verdicts),
-        tables=list(findings.tables),
-        figures=list(findings.figures),
-        arrays={key: Array.of(values) for key, values in findings.arrays.items()},
-        settings=dict(findings.settings),
-        notes=list(findings.notes),
+        verdicts=verdicts,
+        tables=list(make_tables(experiment.tables, rows, facts, conditions)),
+        figures=[
+            Figure(
+                key=key,
+                title=say(figure.title, facts, conditions),
+                caption=say(figure.caption, facts, conditions),
+                alternative=figure.alternative,
+            )
+            for key, figure in experiment.figures.items()
+            if is_said(figure.when, conditions)
+        ],
+        arrays={key: Array.of(values) for key, values in found.arrays.items()},
+        settings={
+            **{name: words for name, words in described.items() if words},
+            **{label: make_cell(find_fact(path, facts)) for label, path in known.items()},
+            **found.settings,
+        },
+        notes=[*filter(None, (say(note, facts, conditions) for note in experiment.notes)), *joint_notes],
         provenance=provenance,
     )
 

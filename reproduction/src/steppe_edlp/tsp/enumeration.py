@@ -76,7 +76,7 @@ class Minima(NamedTuple):
 
 
 @cache
-def exact_costs() -> Costs:
+def enumerate_costs() -> Costs:
     """Enumerate all tours."""
     target: Any = tsp_paper("permutation")
     tours = np.asarray(list(itertools.permutations(range(8))))
@@ -95,7 +95,7 @@ def exact_costs() -> Costs:
     )
 
 
-def exact_draws(seeds: Sequence[int], draws_per_seed: int) -> np.ndarray:
+def draw_exactly(seeds: Sequence[int], draws_per_seed: int) -> np.ndarray:
     """Tours from π, seed by seed.
 
     Those of a seed are spread evenly over costs, which lowers the noise of their mean. Every one of them by
@@ -108,7 +108,7 @@ def exact_draws(seeds: Sequence[int], draws_per_seed: int) -> np.ndarray:
     draws_per_seed
         Tours of each.
     """
-    exact = exact_costs()
+    exact = enumerate_costs()
     order = np.argsort(exact.costs, kind="stable")
     offsets = np.asarray([np.random.default_rng(seed).uniform() for seed in seeds])
     levels = (offsets[:, None] + np.arange(draws_per_seed)).ravel() / draws_per_seed
@@ -116,7 +116,7 @@ def exact_draws(seeds: Sequence[int], draws_per_seed: int) -> np.ndarray:
     return exact.tours[order[np.minimum(found, len(order) - 1)]]
 
 
-def minima(share_of_mean: float = 1.0) -> Minima:
+def find_minima(share_of_mean: float = 1.0) -> Minima:
     """Find the local minima under swaps and how they fare when disrupted.
 
     Parameters
@@ -124,16 +124,16 @@ def minima(share_of_mean: float = 1.0) -> Minima:
     share_of_mean
         The budget as a share of the mean cost under π.
     """
-    exact = exact_costs()
+    exact = enumerate_costs()
     starts_at_zero = exact.tours[:, 0] == 0
     cycles, costs = exact.tours[starts_at_zero], exact.costs[starts_at_zero]
-    nearby = _neighbours(cycles)
+    nearby = _find_neighbours(cycles)
     budget = share_of_mean * exact.mean
     is_minimum = (costs[nearby] >= costs[:, None]).all(axis=1) & (costs <= budget)
     found = np.flatnonzero(is_minimum)
     within = (costs[nearby[found]] <= budget).mean(axis=1)
-    flattest, sharpest = _unlike_pair(costs[found], within)
-    profiles = [_profile(costs, nearby, found[number], budget) for number in (flattest, sharpest)]
+    flattest, sharpest = _find_unlike_pair(costs[found], within)
+    profiles = [_find_profile(costs, nearby, found[number], budget) for number in (flattest, sharpest)]
     return Minima(
         costs[found],
         (costs[nearby[found]] - costs[found, None]).mean(axis=1),
@@ -145,7 +145,7 @@ def minima(share_of_mean: float = 1.0) -> Minima:
     )
 
 
-def _unlike_pair(costs: np.ndarray, within: np.ndarray) -> tuple[int, int]:
+def _find_unlike_pair(costs: np.ndarray, within: np.ndarray) -> tuple[int, int]:
     """The two of nearly the same cost whose shares differ most, the larger share first."""
     is_alike = np.abs(costs[:, None] - costs) <= SAME_COST
     first, second = np.unravel_index(
@@ -154,7 +154,7 @@ def _unlike_pair(costs: np.ndarray, within: np.ndarray) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def _neighbours(cycles: np.ndarray) -> np.ndarray:
+def _find_neighbours(cycles: np.ndarray) -> np.ndarray:
     """Numbers of the cycles one swap away, cycle × swap."""
     codes = cycles @ 8 ** np.arange(8)[::-1]  # in increasing order, as permutations come
     nearby = []
@@ -166,7 +166,7 @@ def _neighbours(cycles: np.ndarray) -> np.ndarray:
     return np.stack(nearby, axis=1)
 
 
-def _profile(costs: np.ndarray, nearby: np.ndarray, start: int, budget: float) -> np.ndarray:
+def _find_profile(costs: np.ndarray, nearby: np.ndarray, start: int, budget: float) -> np.ndarray:
     """Quantiles of the cost, and share within the budget, by the number of swaps away."""
     distance = np.full(len(costs), -1)
     distance[start] = 0

@@ -1,6 +1,5 @@
 """The tables of data: which, how many rows, and what predicts them without a network."""
 
-import hashlib
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +8,7 @@ from steppe import datasets
 from steppe.datasets import Split
 from steppe.errors import RunError
 from steppe.validation import named
-from steppe_edlp.request import Request
+from steppe_edlp.request import Request, find_digests
 
 PAPER_TABLES = ("compas", "news", "adult", "blog")
 EMBEDDED = "breast-cancer"
@@ -48,7 +47,7 @@ class Rows(NamedTuple):
         return (len(self.train), len(self.test)) == self.num_published
 
 
-def requested_tables(request: Request) -> dict[str, int | None]:
+def find_requested(request: Request) -> dict[str, int | None]:
     """Tables asked for and how many rows of each: `--instance compas` or `--instance adult:5000,news`."""
     if request.instance is None:
         if request.data is None:
@@ -64,36 +63,30 @@ def requested_tables(request: Request) -> dict[str, int | None]:
     return found
 
 
-def load(name: str, num_rows: int | None, request: Request) -> Rows:
+def load_rows(name: str, num_rows: int | None, request: Request) -> Rows:
     """Load a table and part its rows."""
     is_papers = name in PAPER_TABLES
     data = datasets.load(name, data=request.data, as_published=is_papers)
-    train = _first(data.train, num_rows)
-    test = _first(data.test, None if num_rows is None else max(num_rows, QUICK_ROWS))
+    train = _take(data.train, num_rows)
+    test = _take(data.test, None if num_rows is None else max(num_rows, QUICK_ROWS))
     fitted, validation = train, data.validation
     if len(validation) < LEAST_VALIDATION * len(train):
         cut = len(train) - max(1, len(train) // 10)
-        fitted, validation = _first(train, cut), Split(train.x[cut:], train.y[cut:])
+        fitted, validation = _take(train, cut), Split(train.x[cut:], train.y[cut:])
     whole = len(data.train), len(data.test)
-    return Rows(name, train, test, fitted, validation, whole, _digests(data))
+    return Rows(name, train, test, fitted, validation, whole, find_digests(data))
 
 
-def _first(split: Split, number: int | None) -> Split:
+def _take(split: Split, number: int | None) -> Split:
     return Split(split.x[:number], split.y[:number])
 
 
-def _digests(data: datasets.Dataset) -> dict[str, str]:
-    if data.card.sha256:
-        return dict(data.card.sha256)
-    return {data.card.name: hashlib.sha256(data.train.x.tobytes() + data.test.x.tobytes()).hexdigest()}
-
-
-def rmse(predicted: np.ndarray, y: np.ndarray) -> float:
+def find_rmse(predicted: np.ndarray, y: np.ndarray) -> float:
     """Root of the mean squared error."""
     return float(np.sqrt(np.mean((np.asarray(predicted, float) - y) ** 2)))
 
 
-def baselines(train: Split, test: Split) -> dict[str, tuple[float, float]]:
+def fit_baselines(train: Split, test: Split) -> dict[str, tuple[float, float]]:
     """Training log-likelihood (−MSE) and test RMSE of the mean of y, and of least squares cut to [0, 1]."""
     inputs = [np.c_[part.x, np.ones(len(part))].astype(float) for part in (train, test)]
     weights = np.linalg.lstsq(inputs[0], train.y, rcond=None)[0]
@@ -101,8 +94,8 @@ def baselines(train: Split, test: Split) -> dict[str, tuple[float, float]]:
     mean = float(train.y.mean())
     return {
         "constant": (
-            -(rmse(np.full(len(train), mean), train.y) ** 2),
-            rmse(np.full(len(test), mean), test.y),
+            -(find_rmse(np.full(len(train), mean), train.y) ** 2),
+            find_rmse(np.full(len(test), mean), test.y),
         ),
-        "linear": (-(rmse(fits[0], train.y) ** 2), rmse(fits[1], test.y)),
+        "linear": (-(find_rmse(fits[0], train.y) ** 2), find_rmse(fits[1], test.y)),
     }

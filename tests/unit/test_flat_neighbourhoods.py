@@ -9,7 +9,7 @@ import steppe
 from exact_targets import DOMAINS, target_named
 from steppe.diagnostics import flatness
 from steppe.diagnostics.flatness.exact_entropy import ball_size
-from steppe.diagnostics.flatness.tables import law_of, log_table
+from steppe.diagnostics.flatness.log_tables import law_of, log_table
 from steppe.errors import DomainError
 from steppe.targets.bernoulli import paper_bernoulli
 from steppe.targets.mixture import mixture, planted_mixture

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 import steppe
 from exact_targets import DOMAINS, target_named
 from steppe.diagnostics import flatness
-from steppe.diagnostics.flatness.tables import law_of, log_table
+from steppe.diagnostics.flatness.log_tables import law_of, log_table
 from steppe.errors import DomainError, RecipeError
 from steppe.targets.bernoulli import paper_bernoulli
 

@@ -6,7 +6,7 @@ import pytest
 from arviz_stats.base.array import array_stats
 
 import steppe
-from steppe.diagnostics.chains import unique_rows
+from steppe.diagnostics.chain_verdicts import unique_rows
 from steppe.diagnostics.findings import diagnose
 from steppe.diagnostics.mixing import assess, cost
 from steppe.diagnostics.quantity import measure

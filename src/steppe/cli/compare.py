@@ -6,8 +6,8 @@ import jax
 
 from steppe.cli.output import AsJson, print_json, show
 from steppe.cli.resolve import make_recipe, target_of
-from steppe.compare import compare as compared
 from steppe.compare.comparison import DEFAULT_BUDGET, DEFAULT_SEEDS, Rule
+from steppe.compare.comparison import compare as compared
 
 
 def compare(

@@ -7,8 +7,8 @@ import jax
 from steppe.cli.output import AsJson, print_json, show
 from steppe.cli.resolve import make_recipe, target_of
 from steppe.run.adaptation import TARGET_ACCEPTANCE
-from steppe.tune import tune as tuned_recipe
 from steppe.tune.search import Goal
+from steppe.tune.search import tune as tuned_recipe
 
 
 def tune(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steppe.diagnostics.chains import PARITIES, ChainVerdicts
+from steppe.diagnostics.chain_verdicts import PARITIES, ChainVerdicts
 from steppe.diagnostics.mixing import LOG_DENSITY, Mixing
 from steppe.diagnostics.quantity import Quantity
 from steppe.diagnostics.sites import MIN_DRAWS, SiteVerdicts

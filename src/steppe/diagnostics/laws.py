@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from steppe.diagnostics.center_law import edula_position_law, glu_transition_matrix
 from steppe.diagnostics.exact import stationary_law, transition_matrix
-from steppe.diagnostics.flatness.tables import smoothed, smoothed_about
+from steppe.diagnostics.flatness.log_tables import smoothed, smoothed_about
 from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, LawError
 from steppe.kernel.compose import Recipe, Sampler

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from jax.typing import ArrayLike
 
-from steppe.diagnostics.chains import ChainVerdicts, judge_chains, unique_rows
+from steppe.diagnostics.chain_verdicts import ChainVerdicts, judge_chains, unique_rows
 from steppe.diagnostics.quantity import Quantity, measure
 from steppe.diagnostics.sites import RHAT_LIMIT, SiteVerdicts, judge_sites
 from steppe.domain import Domain

@@ -9,7 +9,7 @@ from jax import Array
 
 from steppe.diagnostics.flatness import OneSiteGaps, local_entropy
 from steppe.diagnostics.flatness.basins import basins_of_table, share_error
-from steppe.diagnostics.flatness.tables import log_table, smoothed
+from steppe.diagnostics.flatness.log_tables import log_table, smoothed
 from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import map_states
 from steppe.errors import RunError

@@ -74,6 +74,16 @@ def full(cell: Cell) -> str:
     return f"{shown} {interval(cell)}".rstrip() if isinstance(cell, Estimate) else shown
 
 
+def to_finite(value: float) -> float | None:
+    """A number, or `None` where it is infinite or undefined."""
+    return float(value) if math.isfinite(value) else None
+
+
+def divide(value: float, by: float | None) -> float | None:
+    """A ratio, or `None` where it is undefined."""
+    return to_finite(value / by) if by else None
+
+
 def is_number(cell: Cell) -> bool:
     """Whether a cell holds a number, with or without an interval."""
     return isinstance(cell, Estimate | int | float) and not isinstance(cell, bool)

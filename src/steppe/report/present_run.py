@@ -12,14 +12,15 @@ from steppe.diagnostics.quantity import Quantity
 from steppe.diagnostics.sites import SiteVerdicts, as_paths
 from steppe.intervals import normal_estimate
 from steppe.report import style
-from steppe.report.cells import significant
-from steppe.report.summary import Summary, divide, to_finite
+from steppe.report.cells import divide, significant, to_finite
 from steppe.results import Cell, Column, Figure, Outcome, Provenance, Results, Table, Verdict
-from steppe.run.storage.record import RunDescription
 from steppe.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
+
+    from steppe.report.summary import Summary
+    from steppe.run.storage.record import RunDescription
 
 MAX_CHAINS_LISTED = 64
 SHOWN_SETTINGS = ("recipe", "num_chains", "num_warmup", "num_draws", "thinning", "keep", "dtype")
@@ -29,7 +30,7 @@ COLORS = ("#0077BB", "#EE7733", "#009988", "#CC3311", "#33BBEE", "#EE3377", "#33
 STUCK_COLOR, MOVING_COLOR = "#CC3311", "#0077BB"
 
 
-def present_run(summary: Summary) -> Results:
+def present_run(summary: "Summary") -> Results:
     """Return what a run says about itself as results; figures are drawn from its trace."""
     diagnosis = summary.diagnosis
     described = present_description(summary.run, summary.cost.seconds, diagnosis.findings[1:])
@@ -44,7 +45,7 @@ def present_run(summary: Summary) -> Results:
     )
 
 
-def present_description(run: RunDescription, seconds: float, notes: list[str]) -> Results:
+def present_description(run: "RunDescription", seconds: float, notes: list[str]) -> Results:
     """Return what is known of a run without looking at its draws."""
     software, seed = dict(run.software), run.metadata.get("seed")
     shown = {name: getattr(run, name) for name in SHOWN_SETTINGS}
@@ -64,12 +65,12 @@ def present_description(run: RunDescription, seconds: float, notes: list[str]) -
     )
 
 
-def _name_target(run: RunDescription) -> str:
+def _name_target(run: "RunDescription") -> str:
     named, domain = run.metadata.get("target"), repr(run.make_domain())
     return f"{named}, {domain}" if named else domain
 
 
-def _judge(summary: Summary) -> Verdict:
+def _judge(summary: "Summary") -> Verdict:
     diagnosis = summary.diagnosis
     outcome: Outcome = "does not hold" if not diagnosis.ok else "holds"
     if diagnosis.ok and diagnosis.findings:
@@ -81,7 +82,7 @@ def _judge(summary: Summary) -> Verdict:
 # ---- facts -----------------------------------------------------------------------------------------
 
 
-def _list_facts(summary: Summary) -> Iterator[tuple[str, str]]:
+def _list_facts(summary: "Summary") -> Iterator[tuple[str, str]]:
     mixing, run = summary.mixing, summary.run
     yield "draws", _count_draws(mixing, run.thinning, run.num_warmup)
     if mixing.sites is not None:
@@ -133,7 +134,7 @@ def _round(value: float) -> str:
 # ---- tables ----------------------------------------------------------------------------------------
 
 
-def _list_tables(summary: Summary) -> Iterator[Table]:
+def _list_tables(summary: "Summary") -> Iterator[Table]:
     mixing = summary.mixing
     yield _tabulate_quantities(mixing)
     if mixing.sites is not None:
@@ -234,7 +235,7 @@ def _tabulate_chains(mixing: Mixing) -> Table:
     )
 
 
-def _tabulate_cost(summary: Summary) -> Table:
+def _tabulate_cost(summary: "Summary") -> Table:
     cost, ess = summary.cost, summary.mixing.log_density.ess
     spent = {
         "steps, all chains, warm-up included": cost.num_steps,

@@ -1,13 +1,13 @@
 """Summary of a run: what mixed, what is stuck and what it cost; to be printed, shown or taken as JSON."""
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING
 
 from steppe.diagnostics.findings import Diagnosis
 from steppe.diagnostics.mixing import Cost, Mixing
 from steppe.diagnostics.quantity import Quantity
 from steppe.presented import Presented
+from steppe.report.cells import divide, to_finite
 
 if TYPE_CHECKING:
     from steppe.results import Results
@@ -70,16 +70,6 @@ class Summary(Presented):
         }
 
     __repr__ = Presented.__str__  # so that `run.summary()` at a prompt is the table
-
-
-def to_finite(value: float) -> float | None:
-    """A number, or `None` where it is infinite or undefined."""
-    return float(value) if math.isfinite(value) else None
-
-
-def divide(value: float, by: float | None) -> float | None:
-    """A ratio, or `None` where it is undefined."""
-    return to_finite(value / by) if by else None
 
 
 def _to_numbers(quantity: Quantity) -> dict[str, float | None]:

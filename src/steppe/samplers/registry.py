@@ -6,9 +6,10 @@ figures, the names the command line knows and the tables of the shared tests all
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args
 
-from steppe.kernel.compose import Recipe
+if TYPE_CHECKING:
+    from steppe.kernel.compose import Recipe
 
 Family = Literal[
     "Langevin, unadjusted",
@@ -19,7 +20,7 @@ Family = Literal[
     "several temperatures",
     "permutations",
 ]
-Make = TypeVar("Make", bound=Callable[..., Recipe])
+Make = TypeVar("Make", bound="Callable[..., Recipe]")
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Entry:
         Where it comes from.
     """
 
-    make: Callable[..., Recipe]
+    make: "Callable[..., Recipe]"
     family: Family
     summary: str
     cost: str

@@ -14,7 +14,7 @@ from jax import Array
 
 from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import proximal_matrix, spectral_gap, target_law
-from steppe.diagnostics.flatness.tables import level_distances
+from steppe.diagnostics.flatness.log_tables import level_distances
 from steppe.domain import Domain
 from steppe.errors import RecipeError
 from steppe.target import Target

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.diagnostics.flatness.tables import level_distances, log_table
+from steppe.diagnostics.flatness.log_tables import level_distances, log_table
 from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, RecipeError
 from steppe.target import Target

@@ -20,7 +20,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.diagnostics.flatness.exact_entropy import LocalEntropy, positive_variance
-from steppe.diagnostics.flatness.tables import law_of, log_table, smoothed
+from steppe.diagnostics.flatness.log_tables import law_of, log_table, smoothed
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
 from steppe.kernel.density import subtract_sums

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.diagnostics.flatness.tables import law_of, log_table, steepest_roots
+from steppe.diagnostics.flatness.log_tables import law_of, log_table, steepest_roots
 from steppe.diagnostics.neighbours import after, gains, makes_tables
 from steppe.diagnostics.states import Progress, flat_states, is_exact_wanted, map_states
 from steppe.errors import DomainError

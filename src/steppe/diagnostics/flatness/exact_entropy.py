@@ -14,7 +14,13 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.diagnostics.flatness.tables import law_of, log_table, smoothed, smoothed_about, smoothed_within
+from steppe.diagnostics.flatness.log_tables import (
+    law_of,
+    log_table,
+    smoothed,
+    smoothed_about,
+    smoothed_within,
+)
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, RecipeError

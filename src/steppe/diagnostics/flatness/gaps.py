@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe import validation
-from steppe.diagnostics.flatness.tables import law_of, log_table, noisy_mean
+from steppe.diagnostics.flatness.log_tables import law_of, log_table, noisy_mean
 from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain

@@ -54,6 +54,7 @@ LAYERS = [
 MAY_REACH_UP_WHEN_CALLED = {
     "steppe.presented",
     "steppe.run.result",
+    "steppe.run.anneal",
     "steppe.kernel.compose",
     "steppe.modes.result",
     "steppe.tune.tuned",

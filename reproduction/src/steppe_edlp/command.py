@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from rich import box
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from steppe.cli.output import AsJson, Whole, print_json
+from steppe.report.terminal import render_verdicts
 from steppe.results import Results
 from steppe_edlp.engine import carry_out, check_directory, find_experiments
 from steppe_edlp.figures import write_figures
@@ -21,7 +19,6 @@ from steppe_edlp.request import Protocol, Request, Scale
 
 OUT = Path("out/reproduce")
 INTERRUPTED = 130
-COLORS = {"holds": "green", "does not hold": "red", "not distinguishable": "yellow"}
 PAGE_MODULE = "steppe.report.page"
 TABLE_WIDTH = 110
 
@@ -106,20 +103,8 @@ def _write_page(out: Path) -> Path | None:
 
 
 def _show(results: Results, directory: Path) -> None:
-    table = Table(
-        "claim",
-        "verdict",
-        "what came out",
-        box=box.SIMPLE_HEAD,
-        title=f"{results.title} ({results.protocol}, {results.scale})",
-        title_justify="left",
-    )
-    for verdict in results.verdicts:
-        color = COLORS[verdict.outcome]
-        outcome = f"[{color}]{verdict.outcome}[/]"
-        table.add_row(escape(verdict.claim), outcome, escape(verdict.sentence))
     console = _console()
-    console.print(table)
+    console.print(render_verdicts(results))
     console.print(f"{len(results.figures)} figures and all numbers: {directory}\n", soft_wrap=True)
 
 

@@ -35,6 +35,11 @@ def render(results: Results) -> Group:
     return Group(*parts)
 
 
+def render_verdicts(results: Results) -> Group:
+    """Lay out the title and the verdicts alone: an experiment has more tables than a terminal."""
+    return Group(_render_title(results), Text(), *map(_render_verdict, results.verdicts), Text())
+
+
 def to_text(results: Results) -> str:
     """Return what a terminal shows as plain text, as wide as the tables need within reason."""
     tables = [_render_table(table) for table in _list_tables(results)]

@@ -6,7 +6,7 @@ nothing about probabilities.
 
 import dataclasses
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from steppe.errors import RunError
 from steppe.kernel.compose import Recipe, Sampler
 from steppe.kernel.start import check_start
 from steppe.kernel.types import SamplerState, StepInfo
+from steppe.presented import Presented
 from steppe.pytree import as_pytree
 from steppe.run.adaptation.follow import FollowAcceptance
 from steppe.run.engine import start_keys
@@ -28,11 +29,14 @@ from steppe.run.simulate import Count, Simulation, simulate
 from steppe.target import Target
 from steppe.validation import count, random_key
 
+if TYPE_CHECKING:
+    from steppe.results import Results
+
 MAX_KEPT = 200
 
 
 @dataclasses.dataclass(frozen=True)
-class Annealed:
+class Annealed(Presented):
     """What an annealed run found; the first axis counts chains.
 
     Attributes
@@ -52,6 +56,12 @@ class Annealed:
     center: Array | None
     log_density: Array
     history: dict[str, np.ndarray]
+
+    def present(self) -> "Results":
+        """Return what every chain found as results."""
+        from steppe.report.present_annealed import present_annealed
+
+        return present_annealed(self)
 
 
 class _Best(NamedTuple):

@@ -25,9 +25,12 @@ RECIPES = {
     "dmala": (steppe.dmala(), 1),
     "edmala": (steppe.edmala(coupling_variance=4.0, center_step_size=0.4), 1),
     "edmala_glu": (steppe.edmala_glu(coupling_variance=4.0), 1),
-    "robust_ensemble, y = 4": (steppe.robust_ensemble(4, 1.0, center="lattice"), 4),
-    "roughness_tilted, λ = 8": (steppe.roughness_tilted(8.0, differences="exact"), 1),
-    "roughness_tilted, λ = 32": (steppe.roughness_tilted(32.0, differences="exact"), 1),
+    "robust_ensemble, y = 4": (
+        steppe.robust_ensemble(replicas=4, coupling_variance=1.0, center="lattice"),
+        4,
+    ),
+    "roughness_tilted, λ = 8": (steppe.roughness_tilted(strength=8.0, differences="exact"), 1),
+    "roughness_tilted, λ = 32": (steppe.roughness_tilted(strength=32.0, differences="exact"), 1),
     "dmala, β = 0.8": (steppe.dmala().replace(inverse_temperature=0.8), 1),
 }
 

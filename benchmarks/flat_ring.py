@@ -65,17 +65,23 @@ def main():
     parser.add_argument("--out", type=Path, default=Path("out/flat_ring.json"))
     arguments = parser.parse_args()
     target, rows = ring(), []
-    plain = best(target, steppe.dmala, arguments.seeds)
+    plain = best(target, lambda step: steppe.dmala(step_size=step), arguments.seeds)
     rows.append({"sampler": "dmala", **plain})
     show("dmala", plain)
     for variance in VARIANCES:
         joint = best(
             target,
-            lambda step, share, v=variance: steppe.edmala(step, share * v, v),
+            lambda step, share, v=variance: steppe.edmala(
+                step_size=step, center_step_size=share * v, coupling_variance=v
+            ),
             arguments.seeds,
             CENTER_SHARES,
         )
-        alternate = best(target, lambda step, v=variance: steppe.edmala_glu(step, v), arguments.seeds)
+        alternate = best(
+            target,
+            lambda step, v=variance: steppe.edmala_glu(step_size=step, coupling_variance=v),
+            arguments.seeds,
+        )
         for name, found in (("edmala, one decision", joint), ("edmala_glu", alternate)):
             rows.append({"sampler": name, "coupling_variance": variance, **found})
             show(f"{name}, η = {variance}", found)

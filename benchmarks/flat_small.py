@@ -34,7 +34,7 @@ def four_bits(num_seeds):
     heights = np.asarray(jax.vmap(target.log_density)(target.domain.enumerate()), float)
     rows = []
     for strength in (0.0, 0.5, 1.0, 2.0, 4.0):
-        recipe = steppe.roughness_tilted(strength)
+        recipe = steppe.roughness_tilted(strength=strength)
         law = recipe.log_law(target).positions()
         shares = []
         for seed in range(num_seeds):
@@ -75,7 +75,9 @@ def ten_bits():
         :, planted.flat
     ]
     laws = {"π": steppe.dmala()}
-    laws |= {f"tilt λ = {s}": steppe.roughness_tilted(s, differences="exact") for s in (0.25, 0.5, 1.0)}
+    laws |= {
+        f"tilt λ = {s}": steppe.roughness_tilted(strength=s, differences="exact") for s in (0.25, 0.5, 1.0)
+    }
     laws |= {f"tempered β = {b}": steppe.dmala().replace(inverse_temperature=b) for b in (0.9, 0.8, 0.7, 0.5)}
     rows = []
     for name, recipe in laws.items():
@@ -127,7 +129,9 @@ def thirteen_weights(num_instances=30, num_inputs=13, load=1.5):
         heights = np.asarray(jax.vmap(target.log_density)(states), float)
         for name, (copies, fraction) in settings.items():
             variance = steppe.coupling_variance_from_flip_fraction(fraction)
-            law = steppe.robust_ensemble(copies, variance, center="lattice").log_law(target)
+            law = steppe.robust_ensemble(
+                replicas=copies, coupling_variance=variance, center="lattice"
+            ).log_law(target)
             center = np.exp(law_of_centers(law, states))
             center /= center.sum()
             tempered = tempered_at(train, heights, center @ train)

@@ -27,7 +27,7 @@ NUM_SWEEPS, NUM_LANGEVIN_STEPS = 1000, 30_000
 
 def recipes(num_nodes: int) -> dict:
     return {
-        "gibbs": (steppe.gibbs(num_nodes, scan="systematic"), NUM_SWEEPS),
+        "gibbs": (steppe.gibbs(num_updates=num_nodes, scan="systematic"), NUM_SWEEPS),
         "dmala": (steppe.dmala(), NUM_LANGEVIN_STEPS),
     }
 

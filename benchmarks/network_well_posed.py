@@ -52,7 +52,7 @@ def posterior_mean_rmse(data, seed, options):
     start = find_rmse(whole.posterior_mean(annealed.position, data.test.x), data.test.y)
     run = steppe.sample(
         whole,
-        steppe.dmala(last_step),
+        steppe.dmala(step_size=last_step),
         key=key_sample,
         num_chains=options.chains,
         num_warmup=options.steps // 2,

@@ -86,7 +86,7 @@ def seconds(call: Callable[[], Any]) -> float:
 
 def make_engine(target: steppe.Target, num_chains: int, block: int, adapt: Adapt | None) -> Engine:
     """A started engine after warm-up."""
-    sampler = steppe.dmala(0.2).build(target)
+    sampler = steppe.dmala(step_size=0.2).build(target)
     engine = Engine(sampler, KEY, make_plan(num_chains, 0, 10**8, 1, "draws", block), adapt=adapt)
     engine.start()
     return engine

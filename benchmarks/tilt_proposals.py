@@ -44,7 +44,9 @@ def main():
     indicator = np.array([float(state in flat) for state in range(16)])
     for strength in (0.0, 0.5, 1.0, 2.0, 4.0):
         tilted = tilted_target(target, strength)
-        plain = shortest(lambda a, s=strength: steppe.roughness_tilted(s, a), target, indicator)
+        plain = shortest(
+            lambda a, s=strength: steppe.roughness_tilted(strength=s, step_size=a), target, indicator
+        )
         full = shortest(steppe.dmala, tilted, indicator)
         for name, (time, step) in {"∇U": plain, "∇(U − λR)": full}.items():
             cost = f"{time:5.2f} steps, {time * COST[name]:6.2f} evaluations"

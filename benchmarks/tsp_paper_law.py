@@ -21,13 +21,25 @@ from steppe_edlp.tsp.enumeration import enumerate_costs
 
 NUM_CHAINS = 256
 SAMPLERS = {
-    "dmala, α 0.2 (paper)": ("bits", steppe.dmala(0.2), 1),
-    "edmala, α 0.2, α_a 0.1, η 0.8 (paper)": ("bits", steppe.edmala(0.2, 0.1, 0.8), 1),
-    "dmala, α 0.15": ("bits", steppe.dmala(0.15), 1),
-    "edmala, α 0.15, α_a 0.5, η 5": ("bits", steppe.edmala(0.15, 0.5, 5.0), 1),
+    "dmala, α 0.2 (paper)": ("bits", steppe.dmala(step_size=0.2), 1),
+    "edmala, α 0.2, α_a 0.1, η 0.8 (paper)": (
+        "bits",
+        steppe.edmala(step_size=0.2, center_step_size=0.1, coupling_variance=0.8),
+        1,
+    ),
+    "dmala, α 0.15": ("bits", steppe.dmala(step_size=0.15), 1),
+    "edmala, α 0.15, α_a 0.5, η 5": (
+        "bits",
+        steppe.edmala(step_size=0.15, center_step_size=0.5, coupling_variance=5.0),
+        1,
+    ),
     "uniform 2-opt and or-opt": ("permutation", uniform_permutation(), 4),
-    "informed 2-opt and insertion": ("permutation", informed_permutation(("two_opt", "insert")), 20),
-    "the same with a center, η 2": ("permutation", informed_permutation(("two_opt", "insert"), 2.0), 20),
+    "informed 2-opt and insertion": ("permutation", informed_permutation(moves=("two_opt", "insert")), 20),
+    "the same with a center, η 2": (
+        "permutation",
+        informed_permutation(moves=("two_opt", "insert"), coupling_variance=2.0),
+        20,
+    ),
 }
 
 

@@ -18,7 +18,7 @@ from steppe.targets import paper_bernoulli
 from steppe.targets.bernoulli import PAPER_MODES
 
 OUT = Path("out/examples/bernoulli")
-RECIPES = [steppe.dula(0.2), steppe.dmala(), steppe.edmala(), steppe.roughness_tilted(strength=2.0)]
+RECIPES = [steppe.dula(step_size=0.2), steppe.dmala(), steppe.edmala(), steppe.roughness_tilted(strength=2.0)]
 
 
 def main():

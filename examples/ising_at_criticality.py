@@ -24,7 +24,7 @@ def main():
     lattices, traces = {}, {}
     for name, coupling in COUPLINGS.items():
         target = ising_lattice((SIDE, SIDE), coupling)
-        sweeps = steppe.gibbs(SIDE * SIDE)
+        sweeps = steppe.gibbs(num_updates=SIDE * SIDE)
         run = steppe.sample(
             target, sweeps, key=jax.random.key(0), num_chains=4, num_warmup=500, num_draws=500
         )

@@ -37,7 +37,7 @@ def main():
         target, steppe.informed_permutation(), cooling, key=jax.random.key(0), num_steps=3000, num_chains=8
     )
     warm = tsp(distances, inverse_temperature=8 / scale)  # cold enough to stay among short tours
-    recipe = steppe.informed_permutation(("two_opt", "insert"))
+    recipe = steppe.informed_permutation(moves=("two_opt", "insert"))
     request = {"key": jax.random.key(1), "num_chains": 8, "num_warmup": 200, "num_draws": 1500}
     run = steppe.sample(warm, recipe, initial=cooled.best_position, **request)
     tours = run.levels

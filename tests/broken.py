@@ -31,13 +31,13 @@ STEP, CENTER_STEP, VARIANCE, PERSISTENCE = 0.6, 0.4, 0.4, 0.7
 COUPLING = StarCoupling(VARIANCE)
 
 CORRECT = {
-    "dmala": steppe.dmala(STEP),
-    "edmala": steppe.edmala(STEP, CENTER_STEP, VARIANCE),
-    "edmala_glu": steppe.edmala_glu(STEP, VARIANCE),
-    "edmala_ou": steppe.edmala_ou(STEP, VARIANCE, PERSISTENCE),
+    "dmala": steppe.dmala(step_size=STEP),
+    "edmala": steppe.edmala(step_size=STEP, center_step_size=CENTER_STEP, coupling_variance=VARIANCE),
+    "edmala_glu": steppe.edmala_glu(step_size=STEP, coupling_variance=VARIANCE),
+    "edmala_ou": steppe.edmala_ou(step_size=STEP, coupling_variance=VARIANCE, persistence=PERSISTENCE),
     "gwg": steppe.gwg(),
     "gibbs": steppe.gibbs(),
-    "hamming_ball": steppe.hamming_ball(3, 1),
+    "hamming_ball": steppe.hamming_ball(block_size=3, radius=1),
 }
 
 _decided = FaultyDecision(FaultyLangevin(STEP), FaultyMetropolis())
@@ -73,7 +73,7 @@ LAW, SPREAD, JUMPS, CACHE = "residual law", "residual variance", "jump symmetry"
 
 # What is wrong → the kernel and its gate. Kernels of one composition stand together: they share a program.
 # Two slips are missing because they change no law: a wrong slope that is drawn *and* claimed both ways, and a
-# way back of `gwg(2)` that undoes the changes in the order in which they were made.
+# way back of `gwg(num_flips=2)` that undoes the changes in the order in which they were made.
 BROKEN = {
     # The ratio of the joint decision.
     "q of the center missing in the ratio": Broken(_edmala.replace(center_terms=0.0), SPREAD),

@@ -15,20 +15,20 @@ KEY = jax.random.key(0)
 ALPHA, CENTER_ALPHA, ETA = 0.1, 0.1, 0.5
 
 LANGEVIN: dict[str, Recipe] = {
-    "dula": steppe.dula(ALPHA),
-    "dmala": steppe.dmala(ALPHA),
-    "edula": steppe.edula(ALPHA, CENTER_ALPHA, ETA),
-    "edmala": steppe.edmala(ALPHA, CENTER_ALPHA, ETA),
-    "edula_glu": steppe.edula_glu(ALPHA, ETA),
-    "edmala_glu": steppe.edmala_glu(ALPHA, ETA),
-    "gwg-1": steppe.gwg(1),
-    "robust_ensemble-5": steppe.robust_ensemble(5, ETA, ALPHA),
-    "roughness_tilted": steppe.roughness_tilted(1.0, ALPHA),
+    "dula": steppe.dula(step_size=ALPHA),
+    "dmala": steppe.dmala(step_size=ALPHA),
+    "edula": steppe.edula(step_size=ALPHA, center_step_size=CENTER_ALPHA, coupling_variance=ETA),
+    "edmala": steppe.edmala(step_size=ALPHA, center_step_size=CENTER_ALPHA, coupling_variance=ETA),
+    "edula_glu": steppe.edula_glu(step_size=ALPHA, coupling_variance=ETA),
+    "edmala_glu": steppe.edmala_glu(step_size=ALPHA, coupling_variance=ETA),
+    "gwg-1": steppe.gwg(num_flips=1),
+    "robust_ensemble-5": steppe.robust_ensemble(replicas=5, coupling_variance=ETA, step_size=ALPHA),
+    "roughness_tilted": steppe.roughness_tilted(strength=1.0, step_size=ALPHA),
 }
 SITE_WISE: dict[str, Recipe] = {
-    "gibbs-1": steppe.gibbs(1),
-    "bg-1": steppe.block_gibbs(1),
-    "hb-10-1": steppe.hamming_ball(10, 1),
+    "gibbs-1": steppe.gibbs(num_updates=1),
+    "bg-1": steppe.block_gibbs(block_size=1),
+    "hb-10-1": steppe.hamming_ball(block_size=10, radius=1),
 }
 
 

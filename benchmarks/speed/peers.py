@@ -178,15 +178,19 @@ def peers() -> Iterator[Peer]:
     """Everything that is installed."""
     lattice, bits = f"ising {LENGTH}×{LENGTH}", "four bits"
     target = ising_lattice((LENGTH, LENGTH), COUPLING)
-    for name, recipe in {"dmala": steppe.dmala(), "gwg": steppe.gwg(1), "dlmc": steppe.dlmc()}.items():
+    for name, recipe in {
+        "dmala": steppe.dmala(),
+        "gwg": steppe.gwg(num_flips=1),
+        "dlmc": steppe.dlmc(),
+    }.items():
         yield ours(lattice, name, recipe, target, NUM_CHAINS)
-    sweep = steppe.gibbs(LENGTH * LENGTH)
+    sweep = steppe.gibbs(num_updates=LENGTH * LENGTH)
     yield ours(lattice, "gibbs, a sweep", sweep, target, NUM_CHAINS, NUM_SWEEPS)
     if find_spec("thrml"):
         yield thrml_gibbs(lattice)
     if find_spec("dwave"):
         yield annealer(lattice)
-    for name, recipe in {"dmala": steppe.dmala(), "gibbs, a sweep": steppe.gibbs(4)}.items():
+    for name, recipe in {"dmala": steppe.dmala(), "gibbs, a sweep": steppe.gibbs(num_updates=4)}.items():
         yield ours(bits, name, recipe, paper_bernoulli(), 4, NUM_TABLE_DRAWS)
     if find_spec("numpyro"):
         yield hmc_gibbs(bits)

@@ -31,11 +31,14 @@ def sampled_law(recipe):
 def draw():
     figure, (axis,) = style.subplots(1, 6.0, 3.4)
     steps = np.geomspace(0.08, 3.0, 60)
-    exact = [total_variation(steppe.dula(α).log_law(BITS).positions(), LAW) for α in steps]
+    exact = [total_variation(steppe.dula(step_size=α).log_law(BITS).positions(), LAW) for α in steps]
     axis.plot(steps, exact, color=style.SAMPLER_COLORS["dula"], label="dula at step α, exact")
     for marker, η in zip("os^", (0.1, 0.2, 0.5), strict=True):
         effective = [effective_step_size(α, η, CENTER_STEP).value for α in STEPS]
-        laws = [sampled_law(steppe.edula(α, CENTER_STEP, η)) for α in STEPS]
+        laws = [
+            sampled_law(steppe.edula(step_size=α, center_step_size=CENTER_STEP, coupling_variance=η))
+            for α in STEPS
+        ]
         distances = [total_variation(law, LAW) for law in laws]
         label = f"edula, η = {η}, at its α_eff"
         axis.plot(effective, distances, marker, color=style.SAMPLER_COLORS["edula"], mfc="none", label=label)

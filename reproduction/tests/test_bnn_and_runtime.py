@@ -27,7 +27,7 @@ TINY = shrink("bnn", **SIZES, num_cooling=2, num_kept=2)
 @pytest.mark.slow
 def test_log_points_are_five_steps_apart_and_have_outputs_of_every_row():
     target = binary_network(X, Y, 4, preset="published")
-    found = log_chains(target, steppe.dmala(0.1), X[:7], 0, num_chains=5, num_points=6)
+    found = log_chains(target, steppe.dmala(step_size=0.1), X[:7], 0, num_chains=5, num_points=6)
     assert found.outputs.shape == (6, 7)
     assert found.likelihood.shape == (6,)
     assert ((found.outputs > 0) & (found.outputs < 1)).all()
@@ -37,9 +37,9 @@ def test_log_points_are_five_steps_apart_and_have_outputs_of_every_row():
 @pytest.mark.slow
 def test_cooling_adapts_only_corrected_samplers_and_only_while_it_lasts():
     target = binary_network(X, Y, 4)
-    hot = log_chains(target, steppe.dmala(5.0), X, 0, num_chains=5, num_points=60, heat=Heat(50, 0.5))
+    hot = log_chains(target, steppe.dmala(step_size=5.0), X, 0, num_chains=5, num_points=60, heat=Heat(50, 0.5))
     assert hot.acceptance[-10:].mean() > hot.acceptance[0]
-    cold = log_chains(target, steppe.dula(0.1), X, 0, num_chains=5, num_points=4, heat=Heat(2, 0.5))
+    cold = log_chains(target, steppe.dula(step_size=0.1), X, 0, num_chains=5, num_points=4, heat=Heat(2, 0.5))
     np.testing.assert_allclose(cold.acceptance, 1)
 
 
@@ -135,7 +135,7 @@ def some_rows():
 
 def test_errors_of_the_paper_s_network_are_of_the_test_rows_at_every_log_point(monkeypatch):
     monkeypatch.setattr(protocol, "log_chains", constant_outputs([0.8, 0.6, 0.4, 0.2]))
-    found = protocol._run_published(some_rows(), 0, TINY.size(Request()), steppe.dula(0.1))
+    found = protocol._run_published(some_rows(), 0, TINY.size(Request()), steppe.dula(step_size=0.1))
     # The test rows are all 0, so that an output is its own error.
     np.testing.assert_allclose(found["rmse_series"], [0.8, 0.6, 0.4, 0.2])
     assert found["rmse"] == pytest.approx(0.5)
@@ -146,7 +146,7 @@ def test_errors_of_the_paper_s_network_are_of_the_test_rows_at_every_log_point(m
 
 def test_well_posed_networks_are_averaged_after_cooling_and_scored_on_the_right_rows(monkeypatch):
     monkeypatch.setattr(protocol, "log_chains", constant_outputs([9.0, 9.0, 0.2, 0.4]))
-    found = protocol._run_posed(some_rows(), 0, TINY.size(Request()), steppe.dula(0.1), 50.0)
+    found = protocol._run_posed(some_rows(), 0, TINY.size(Request()), steppe.dula(step_size=0.1), 50.0)
     assert found["rmse"] == pytest.approx(0.3)  # test rows are 0
     assert found["validation"] == pytest.approx(0.7)  # validation rows are 1
     assert found["likelihood"] == 2.5

@@ -97,7 +97,7 @@ def test_every_experiment_runs_draws_and_describes_itself(name):
 @pytest.mark.slow
 def test_replicas_of_an_ensemble_share_the_chains():
     found = visit(
-        samplers.robust_ensemble(2, 0.5, 0.4),
+        samplers.robust_ensemble(replicas=2, coupling_variance=0.5, step_size=0.4),
         paper_bernoulli(),
         range(3),
         num_chains=4,

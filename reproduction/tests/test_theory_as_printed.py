@@ -33,7 +33,7 @@ def test_dula_bias_as_printed_holds_on_the_paper_target_sixfold_loose():
 
 def test_dula_bias_does_not_vanish_with_the_step_size_for_a_hidden_unit():
     assert target_law(HIDDEN_UNIT)[1] == pytest.approx(0.787, abs=5e-4)
-    law = stationary_law(transition_matrix(steppe.dula(0.03), HIDDEN_UNIT))
+    law = stationary_law(transition_matrix(steppe.dula(step_size=0.03), HIDDEN_UNIT))
     assert law[1] == pytest.approx(0.901, abs=5e-4)
     assert not paper.dula_bias(HIDDEN_UNIT, 0.03).holds_here
 

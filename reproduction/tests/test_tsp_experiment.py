@@ -57,7 +57,7 @@ def test_minima_cannot_be_improved_by_a_swap_and_the_optimum_is_one():
 def test_walks_as_coded_and_corrected_agree_where_nothing_is_decided():
     # Uncorrected: the same proposal, so the same rate of changed tours up to noise of 60 independent chains.
     starts, keys = np.tile(PAPER_TOUR, (60, 1)), make_keys(range(60))
-    moves = [go(steppe.dula(0.3), starts, keys, 200).moves for go in (walk, walk_as_coded)]
+    moves = [go(steppe.dula(step_size=0.3), starts, keys, 200).moves for go in (walk, walk_as_coded)]
     error = np.hypot(*(part.std(ddof=1) / np.sqrt(60) for part in moves))
     assert abs(moves[0].mean() - moves[1].mean()) < 5 * error  # false alarm 6e-7
 
@@ -66,8 +66,8 @@ def test_walks_as_coded_and_corrected_agree_where_nothing_is_decided():
 def test_a_walk_does_not_depend_on_the_number_of_chains():
     keys = make_keys(range(3))
     assert jnp.array_equal(jax.random.key_data(make_keys([2])[0]), jax.random.key_data(keys[2]))
-    few = walk(steppe.dmala(0.3), np.tile(PAPER_TOUR, (3, 1)), keys, 50)
-    one = walk(steppe.dmala(0.3), PAPER_TOUR[None], keys[2:], 50)
+    few = walk(steppe.dmala(step_size=0.3), np.tile(PAPER_TOUR, (3, 1)), keys, 50)
+    one = walk(steppe.dmala(step_size=0.3), PAPER_TOUR[None], keys[2:], 50)
     np.testing.assert_array_equal(few.codes[2], one.codes[0])
 
 

@@ -20,7 +20,7 @@ BUDGET = 400
 
 @pytest.fixture(scope="module")
 def comparison():
-    recipes = {"dula": steppe.dula(), "dmala": steppe.dmala(), "gibbs, twice": steppe.gibbs(2)}
+    recipes = {"dula": steppe.dula(), "dmala": steppe.dmala(), "gibbs, twice": steppe.gibbs(num_updates=2)}
     return steppe.compare(TARGET, recipes, key=KEY, seeds=SEEDS, budget=BUDGET, tuning_budget=9_000)
 
 
@@ -76,7 +76,7 @@ def test_summary_shows_every_sampler_with_intervals(comparison):
 
 @pytest.mark.slow
 def test_same_key_gives_the_same_tables(comparison):
-    recipes = {"dula": steppe.dula(), "dmala": steppe.dmala(), "gibbs, twice": steppe.gibbs(2)}
+    recipes = {"dula": steppe.dula(), "dmala": steppe.dmala(), "gibbs, twice": steppe.gibbs(num_updates=2)}
     again = steppe.compare(TARGET, recipes, key=KEY, seeds=SEEDS, budget=BUDGET, tuning_budget=9_000)
     assert again.results.table("law") == comparison.results.table("law")
 
@@ -119,7 +119,7 @@ def test_what_is_not_a_list_of_recipes_is_refused(recipes):
 
 def test_two_recipes_of_one_name_need_labels():
     with pytest.raises(steppe.errors.RunError, match="label them"):
-        steppe.compare(TARGET, [steppe.dmala(), steppe.dmala(0.3)], key=KEY)
+        steppe.compare(TARGET, [steppe.dmala(), steppe.dmala(step_size=0.3)], key=KEY)
 
 
 def test_recipe_that_cannot_run_on_orders_is_refused_by_name():

@@ -19,7 +19,7 @@ KEY = jax.random.key(8)
 SEEDS = 5
 SPENDING = Spending(evaluations_per_step=1.0, num_warmup=20, num_draws=40, thinning=3)
 # Far from the step size that warm-up would find, so that adapting it would show.
-RECIPE = steppe.dmala(3.0)
+RECIPE = steppe.dmala(step_size=3.0)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +87,7 @@ def test_distances_are_beside_those_of_as_many_independent_draws(measured):
 
 @pytest.mark.slow
 def test_every_copy_of_an_ensemble_counts_as_a_draw():
-    copies = measure(steppe.robust_ensemble(3), TARGET, KEY, SPENDING, SEEDS, None, True)
+    copies = measure(steppe.robust_ensemble(replicas=3), TARGET, KEY, SPENDING, SEEDS, None, True)
     expected = expected_total_variation(target_law(TARGET), 3 * 40)
     assert tables_of(copies)["law"]["tv_perfect"] == pytest.approx(expected)
 

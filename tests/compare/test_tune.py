@@ -33,7 +33,7 @@ def test_acceptance_goal_reaches_the_wanted_rate():
 
 def test_sweep_compiles_one_program(by_efficiency):
     before = advance._cache_size()
-    steppe.tune(steppe.dmala(0.7), TARGET, goal="ess", values=[0.1, 0.6], **SHORT)
+    steppe.tune(steppe.dmala(step_size=0.7), TARGET, goal="ess", values=[0.1, 0.6], **SHORT)
     assert advance._cache_size() == before
 
 
@@ -65,9 +65,11 @@ def test_runs_too_short_for_effective_draws_are_judged_by_flips():
 
 
 def test_effective_draws_are_those_of_the_enumerated_autocorrelation():
-    run = steppe.sample(TARGET, steppe.dmala(0.8), key=KEY, num_chains=8, num_draws=2000, adapt=False)
+    run = steppe.sample(
+        TARGET, steppe.dmala(step_size=0.8), key=KEY, num_chains=8, num_draws=2000, adapt=False
+    )
     found = efficiency(run.trace)
-    matrix = transition_matrix(steppe.dmala(0.8), TARGET)
+    matrix = transition_matrix(steppe.dmala(step_size=0.8), TARGET)
     values = np.asarray(jax.vmap(TARGET.log_density)(TARGET.domain.enumerate()), float)
     expected = 16_000 / integrated_autocorrelation_time(matrix, values)
     # The score is the worse of two quantities, so it may be lower than that of the log-density.
@@ -88,7 +90,7 @@ def test_coupling_sweep_adapts_the_step_size_for_each_value():
 
 def test_wanted_loss_is_met_by_the_strength():
     def law(λ):
-        return steppe.roughness_tilted(λ, differences="gradient").log_law(TARGET).positions()
+        return steppe.roughness_tilted(strength=λ, differences="gradient").log_law(TARGET).positions()
 
     values = np.asarray(jax.vmap(TARGET.log_density)(TARGET.domain.enumerate()), float)
     wanted = float((law(0.0) - law(1.0)) @ values)
@@ -125,7 +127,7 @@ def test_report_has_a_table_a_picture_and_json(by_efficiency, tmp_path):
 
 
 def test_adjusted_twin_of_an_unadjusted_recipe_is_its_metropolis_version():
-    assert adjusted(steppe.dula(0.3)).blocks == steppe.dmala(0.3).blocks
+    assert adjusted(steppe.dula(step_size=0.3)).blocks == steppe.dmala(step_size=0.3).blocks
     assert adjusted(steppe.gibbs()) == steppe.gibbs()
 
 

@@ -24,15 +24,15 @@ DOMAINS = {
     "ragged": steppe.Categorical(10, [2, 3] * 5),
 }
 PUBLISHED_NAMES = {
-    "Gibbs-1": steppe.gibbs(1),
-    "BG-1": steppe.block_gibbs(1),
-    "HB-10-1": steppe.hamming_ball(10, 1),
-    "GWG-1": steppe.gwg(1),
+    "Gibbs-1": steppe.gibbs(num_updates=1),
+    "BG-1": steppe.block_gibbs(block_size=1),
+    "HB-10-1": steppe.hamming_ball(block_size=10, radius=1),
+    "GWG-1": steppe.gwg(num_flips=1),
 }
 VARIANTS = {
-    "GWG-3": steppe.gwg(3),
-    "BG-2": steppe.block_gibbs(2),
-    "Gibbs-3, systematic": steppe.gibbs(3, scan="systematic"),
+    "GWG-3": steppe.gwg(num_flips=3),
+    "BG-2": steppe.block_gibbs(block_size=2),
+    "Gibbs-3, systematic": steppe.gibbs(num_updates=3, scan="systematic"),
     "edmala, exact coupling": steppe.edmala(coupling_form="exact"),
     "edula_glu, drawn center": steppe.edula_glu(center_start="conditional"),
 }

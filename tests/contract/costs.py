@@ -31,7 +31,10 @@ def targets() -> dict[str, steppe.Target]:
 
 def recipes() -> dict[str, Recipe]:
     """Every recipe that changes single sites, with blocks that fit four sites."""
-    fitted = {"block_gibbs": steppe.block_gibbs(2), "hamming_ball": steppe.hamming_ball(3, 1)}
+    fitted = {
+        "block_gibbs": steppe.block_gibbs(block_size=2),
+        "hamming_ball": steppe.hamming_ball(block_size=3, radius=1),
+    }
     made = {name: fitted.get(name) or make() for name, make in ALL_RECIPES.items()}
     return {name: recipe for name, recipe in made.items() if "permutation" not in name}
 

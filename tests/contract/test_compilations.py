@@ -41,7 +41,7 @@ def test_changing_any_number_or_target_array_does_not_recompile(name):
 
 def test_the_count_sees_a_change_of_structure():
     run, target, position = fresh_runner(), polynomial_target(DOMAIN, 1.0), starts(DOMAIN)[0]
-    for recipe in (steppe.dula(0.2), steppe.dmala(0.2)):
+    for recipe in (steppe.dula(step_size=0.2), steppe.dmala(step_size=0.2)):
         run(recipe.build(target, audit=False), jax.random.key(0), position)
     assert run._cache_size() == 2
 
@@ -54,10 +54,16 @@ def test_every_recipe_has_a_temperature(name):
 def test_recipe_can_be_made_inside_a_compiled_function():
     target, key, outside = polynomial_target(DOMAIN, 1.0), jax.random.key(0), fresh_runner()
     inside = quick_jit(
-        lambda α, η, position: one_chain(steppe.edmala_glu(α, η).build(target), key, position, 3)[1].position
+        lambda α, η, position: (
+            one_chain(steppe.edmala_glu(step_size=α, coupling_variance=η).build(target), key, position, 3)[
+                1
+            ].position
+        )
     )
     for α, η in ((0.2, 1.0), (0.4, 2.0)):
-        expected = outside(steppe.edmala_glu(α, η).build(target), key, starts(DOMAIN)[0])
+        expected = outside(
+            steppe.edmala_glu(step_size=α, coupling_variance=η).build(target), key, starts(DOMAIN)[0]
+        )
         assert (inside(α, η, starts(DOMAIN)[0]) == expected).all()
     assert inside._cache_size() == 1
 

@@ -14,7 +14,7 @@ from steppe.samplers import ALL_RECIPES
 
 NUM_CHAINS, NUM_STEPS = 16, 60
 DOMAINS = {"binary": steppe.Binary(4), "ragged": steppe.Categorical(3, [2, 3, 4])}
-SMALL = {"hamming_ball": steppe.hamming_ball(3, 1)}
+SMALL = {"hamming_ball": steppe.hamming_ball(block_size=3, radius=1)}
 RECIPES = {name: SMALL.get(name) or make() for name, make in ALL_RECIPES.items()}
 RECIPES |= {"edmala": steppe.edmala(center_step_size=0.1)}
 WITHOUT_GRADIENT = ("gibbs", "block_gibbs", "hamming_ball")
@@ -181,12 +181,12 @@ def test_joint_rejection_leaves_the_center_untouched(domain):
 
 
 EXACT = {
-    "dmala": steppe.dmala(1.0),
-    "edmala_glu": steppe.edmala_glu(1.0, 0.7),
+    "dmala": steppe.dmala(step_size=1.0),
+    "edmala_glu": steppe.edmala_glu(step_size=1.0, coupling_variance=0.7),
     "gwg": steppe.gwg(),
     "gibbs": steppe.gibbs(),
-    "block_gibbs": steppe.block_gibbs(2),
-    "hamming_ball": steppe.hamming_ball(3, 1),
+    "block_gibbs": steppe.block_gibbs(block_size=2),
+    "hamming_ball": steppe.hamming_ball(block_size=3, radius=1),
 }
 
 

@@ -34,27 +34,30 @@ class Counts:
 
 # A large step, so that Metropolis rejects some proposals and accepts others.
 GRADIENT_RECIPES = {
-    "dula": (steppe.dula(2.0), 1),
-    "dmala": (steppe.dmala(2.0), 1),
-    "edula": (steppe.edula(2.0, 0.1, 1.0), 1),
-    "edmala": (steppe.edmala(2.0, 0.1, 1.0), 1),
-    "edula_glu": (steppe.edula_glu(2.0, 1.0), 1),
-    "edmala_glu": (steppe.edmala_glu(2.0, 1.0), 1),
-    "edmala_ou": (steppe.edmala_ou(2.0, 1.0, 0.5), 1),
-    "roughness_tilted": (steppe.roughness_tilted(1.0, 2.0), 1),
-    "robust_ensemble": (steppe.robust_ensemble(REPLICAS, 1.0, 2.0), REPLICAS),
-    "dlmc": (steppe.dlmc(2.0), 1),
-    "dmala_cyclical": (steppe.dmala_cyclical(2.0, 4), 4),
-    "parallel_tempering": (steppe.parallel_tempering(steppe.dmala(2.0)), 3),
-    "gwg": (steppe.gwg(3), 1),
-    "pas": (steppe.pas(3), 1),
+    "dula": (steppe.dula(step_size=2.0), 1),
+    "dmala": (steppe.dmala(step_size=2.0), 1),
+    "edula": (steppe.edula(step_size=2.0, center_step_size=0.1, coupling_variance=1.0), 1),
+    "edmala": (steppe.edmala(step_size=2.0, center_step_size=0.1, coupling_variance=1.0), 1),
+    "edula_glu": (steppe.edula_glu(step_size=2.0, coupling_variance=1.0), 1),
+    "edmala_glu": (steppe.edmala_glu(step_size=2.0, coupling_variance=1.0), 1),
+    "edmala_ou": (steppe.edmala_ou(step_size=2.0, coupling_variance=1.0, persistence=0.5), 1),
+    "roughness_tilted": (steppe.roughness_tilted(strength=1.0, step_size=2.0), 1),
+    "robust_ensemble": (
+        steppe.robust_ensemble(replicas=REPLICAS, coupling_variance=1.0, step_size=2.0),
+        REPLICAS,
+    ),
+    "dlmc": (steppe.dlmc(step_size=2.0), 1),
+    "dmala_cyclical": (steppe.dmala_cyclical(step_size=2.0, cycle_length=4), 4),
+    "parallel_tempering": (steppe.parallel_tempering(base=steppe.dmala(step_size=2.0)), 3),
+    "gwg": (steppe.gwg(num_flips=3), 1),
+    "pas": (steppe.pas(max_flips=3), 1),
 }
 
 # Log-densities per step: one per level and update, per joint level of a block, per point of the ball.
 CONDITIONAL_RECIPES = {
-    "gibbs": (steppe.gibbs(2), 2 * LEVELS),
-    "block_gibbs": (steppe.block_gibbs(2), LEVELS**2),
-    "hamming_ball": (steppe.hamming_ball(3, 1), 1 + 3 * (LEVELS - 1)),
+    "gibbs": (steppe.gibbs(num_updates=2), 2 * LEVELS),
+    "block_gibbs": (steppe.block_gibbs(block_size=2), LEVELS**2),
+    "hamming_ball": (steppe.hamming_ball(block_size=3, radius=1), 1 + 3 * (LEVELS - 1)),
 }
 
 
@@ -92,7 +95,9 @@ def test_gradient_recipe_traces_the_log_density_once_per_step(name):
 def test_given_value_and_grad_is_called_and_the_log_density_is_not():
     plain = polynomial_target(DOMAIN, 1.0)
     log_density, value_and_grad = Counts(plain.log_density), Counts(plain.value_and_grad)
-    run_counted(steppe.dmala(2.0), steppe.Target(log_density, DOMAIN, value_and_grad=value_and_grad))
+    run_counted(
+        steppe.dmala(step_size=2.0), steppe.Target(log_density, DOMAIN, value_and_grad=value_and_grad)
+    )
     assert (log_density.executed, value_and_grad.executed) == (0, NUM_STEPS + 1)
 
 
@@ -133,19 +138,19 @@ def test_tilt_from_exact_differences_pays_for_its_table():
 def test_incremental_form_counts_as_the_share_of_sites_asked_for():
     target = steppe.targets.ising_lattice((3, 3), 0.3)
     assert target.incremental is not None
-    assert steppe.gibbs(9).build(target).evaluations_per_step == pytest.approx(1)
-    assert steppe.block_gibbs(2).build(target).evaluations_per_step == pytest.approx(2 * 4 / 9)
+    assert steppe.gibbs(num_updates=9).build(target).evaluations_per_step == pytest.approx(1)
+    assert steppe.block_gibbs(block_size=2).build(target).evaluations_per_step == pytest.approx(2 * 4 / 9)
 
 
 def test_weighted_center_costs_one_evaluation_more():
-    recipe = steppe.robust_ensemble(3, center="lattice", center_weight=0.5)
+    recipe = steppe.robust_ensemble(replicas=3, center="lattice", center_weight=0.5)
     assert recipe.build(polynomial_target(DOMAIN, 1.0)).evaluations_per_step == 4
 
 
 def test_informed_order_pays_for_a_table_there_and_back():
     target = steppe.Target(lambda order: order[0] * 1.0, steppe.Permutation(5))
     num_swaps = 10
-    recipe = steppe.informed_permutation("swap")
+    recipe = steppe.informed_permutation(moves="swap")
     assert recipe.build(target).evaluations_per_step == 1 + 2 * (1 + num_swaps)
 
 

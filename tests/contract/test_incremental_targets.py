@@ -13,8 +13,8 @@ DOMAINS = {"binary": steppe.Binary(4), "ordinal": steppe.Ordinal(3, [-1.0, 0.1, 
 BOUNDS = {"binary": (1.0, 3.0), "ordinal": (-2.0, 1.5)}
 RECIPES = {
     "Gibbs-1": steppe.gibbs(),
-    "BG-2": steppe.block_gibbs(2),
-    "HB-3-1": steppe.hamming_ball(3, 1),
+    "BG-2": steppe.block_gibbs(block_size=2),
+    "HB-3-1": steppe.hamming_ball(block_size=3, radius=1),
 }
 SINGLE_SITE = ("Gibbs-1", "HB-3-1")  # only these ask for a table of one-site differences
 CASES = [("ordinal", "differences", name) for name in SINGLE_SITE]
@@ -52,7 +52,7 @@ def states_of(sampler, key, position):
 def test_incremental_cache_after_200_steps_equals_a_fresh_one(name):
     domain = DOMAINS["ordinal"]
     target = machine(domain, "incremental")
-    recipe = RECIPES.get(name) or steppe.gibbs(3, scan="systematic")
+    recipe = RECIPES.get(name) or steppe.gibbs(num_updates=3, scan="systematic")
     states = states_of(recipe.build(target), jax.random.key(4), starts(domain)[0])
     fresh = jax.vmap(target.incremental.init)(states.position)
     # 200 steps of at most 3 updates, each with a rounding error of half a unit in a number below 16.
@@ -78,6 +78,8 @@ def test_hamming_ball_with_a_table_of_differences_stays_in_the_support():
     domain = DOMAINS["binary"]
     table = steppe.Target(impossible_above_two, domain).differences
     target = steppe.Target(impossible_above_two, domain, differences=table)
-    states = states_of(steppe.hamming_ball(3, 1).build(target), jax.random.key(0), jnp.zeros(4))
+    states = states_of(
+        steppe.hamming_ball(block_size=3, radius=1).build(target), jax.random.key(0), jnp.zeros(4)
+    )
     assert np.isfinite(states.log_density).all()
     assert np.asarray(states.position).sum(axis=1).max() == 2

@@ -49,7 +49,7 @@ MISTAKES = {
     "key as start": (StartError, lambda: steppe.dmala().build(GOOD).init(jax.random.key(0))),
     "wrong number of replicas": (
         StartError,
-        lambda: steppe.robust_ensemble(2).build(GOOD).init(jnp.zeros((3, 3))),
+        lambda: steppe.robust_ensemble(replicas=2).build(GOOD).init(jnp.zeros((3, 3))),
     ),
     "infinite gradient at the start": (
         StartError,
@@ -66,9 +66,12 @@ MISTAKES = {
         RecipeError,
         lambda: steppe.edmala_ou().replace(persistence=2.0).build(GOOD),
     ),
-    "step size below float32": (RecipeError, lambda: steppe.dmala(1e-50).build(GOOD)),
-    "variance beyond float32": (RecipeError, lambda: steppe.edmala_glu(0.1, 1e39).build(GOOD)),
-    "key as step size": (RecipeError, lambda: steppe.dmala(jax.random.key(0))),
+    "step size below float32": (RecipeError, lambda: steppe.dmala(step_size=1e-50).build(GOOD)),
+    "variance beyond float32": (
+        RecipeError,
+        lambda: steppe.edmala_glu(step_size=0.1, coupling_variance=1e39).build(GOOD),
+    ),
+    "key as step size": (RecipeError, lambda: steppe.dmala(step_size=jax.random.key(0))),
     "block that is none": (CompositionError, lambda: recipe("odd", 3)),
     "replicas without a block for them": (
         CompositionError,

@@ -4,6 +4,7 @@ Columns: mass of the two flat and of the two sharp modes, total variation distan
 standard deviation of the eigenvalues of the multilinear Hessian under the law (their mean is 0).
 """
 
+import inspect
 from itertools import permutations
 from typing import NamedTuple
 
@@ -63,6 +64,11 @@ EDULA = {
 # ---- the columns ---------------------------------------------------------------------------------------
 
 
+def made(make, setting):
+    """The recipe with hyper-parameters in the order of its signature."""
+    return make(**dict(zip(inspect.signature(make).parameters, setting, strict=False)))
+
+
 def mode_mass(law: np.ndarray, modes) -> float:
     return float(sum(law[int("".join(map(str, mode)), 2)] for mode in modes))
 
@@ -112,7 +118,7 @@ def assert_prints_as(law: np.ndarray, row: Row) -> None:
 
 @pytest.mark.usefixtures("float64")
 def test_adjusted_langevin_has_the_targets_row():
-    law = stationary_law(transition_matrix(steppe.dmala(0.4), paper_bernoulli()))
+    law = stationary_law(transition_matrix(steppe.dmala(step_size=0.4), paper_bernoulli()))
     assert_prints_as(law, TARGET)
     assert_prints_as(np.full(16, 1 / 16), UNIFORM)
 
@@ -120,14 +126,14 @@ def test_adjusted_langevin_has_the_targets_row():
 @pytest.mark.usefixtures("float64")
 def test_unadjusted_langevin_has_the_printed_laws():
     for step_size, row in DULA.items():
-        law = stationary_law(transition_matrix(steppe.dula(step_size), paper_bernoulli()))
+        law = stationary_law(transition_matrix(steppe.dula(step_size=step_size), paper_bernoulli()))
         assert_prints_as(law, row)
 
 
 @pytest.mark.usefixtures("float64")
 def test_unadjusted_glu_has_the_printed_laws():
     for setting, row in GLU.items():
-        matrix = glu_transition_matrix(steppe.edula_glu(*setting), paper_bernoulli())
+        matrix = glu_transition_matrix(made(steppe.edula_glu, setting), paper_bernoulli())
         assert_prints_as(stationary_law(matrix), row)
 
 
@@ -147,7 +153,7 @@ def test_entropic_unadjusted_langevin_has_the_printed_laws(setting):
     variance = η / (1 - α_a / (4 * η))
     reach = 5 * np.sqrt(variance)
     nodes = np.arange(-reach, 1 + reach + 0.25, 0.25)
-    kernel = edula_kernel(steppe.edula(*setting), paper_bernoulli(), nodes)
+    kernel = edula_kernel(made(steppe.edula, setting), paper_bernoulli(), nodes)
     mass = edula_stationary(kernel, gaussian_start(nodes, variance), tolerance=1e-7)
     assert_prints_as(position_marginal(mass), EDULA[setting])
 
@@ -182,7 +188,7 @@ def occupancy(sampler, key):
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", EDULA, ids=str)
 def test_draws_of_entropic_unadjusted_langevin_have_the_printed_law(setting):
-    sampler, row = steppe.edula(*setting).build(paper_bernoulli()), EDULA[setting]
+    sampler, row = made(steppe.edula, setting).build(paper_bernoulli()), EDULA[setting]
     shares = np.asarray(occupancy(sampler, jax.random.key(20)), float)
     sharp = np.array([mode_mass(share, PAPER_MODES.sharp) for share in shares])
     flat = np.array([mode_mass(share, PAPER_MODES.flat) for share in shares])

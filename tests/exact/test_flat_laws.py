@@ -52,12 +52,12 @@ def difference_tables(target: steppe.Target, exact: bool):
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
 def test_roughness_tilt_satisfies_detailed_balance_for_its_own_law(domain, differences):
     target, strength = target_named(domain, "smooth"), 1.7
-    recipe = steppe.roughness_tilted(strength, 0.6, differences=differences)
+    recipe = steppe.roughness_tilted(strength=strength, step_size=0.6, differences=differences)
     law = normalised(np.log(target_law(target)) - strength * roughness(target, differences))
     matrix = transition_matrix(recipe, target)
     flow = law[:, None] * matrix
     assert np.abs(flow - flow.T).max() <= TOLERANCE
-    assert np.abs(matrix - transition_matrix(steppe.dmala(0.6), target)).max() > 1e-3
+    assert np.abs(matrix - transition_matrix(steppe.dmala(step_size=0.6), target)).max() > 1e-3
 
 
 def test_mean_roughness_leaves_out_invalid_neighbours():
@@ -69,8 +69,11 @@ def test_mean_roughness_leaves_out_invalid_neighbours():
 @pytest.mark.parametrize(
     ("tilted", "plain"),
     [
-        (steppe.roughness_tilted(0.0, 0.6), steppe.dmala(0.6)),
-        (steppe.roughness_tilted(0.0, 0.6, base="glu", coupling_variance=0.5), steppe.edmala_glu(0.6, 0.5)),
+        (steppe.roughness_tilted(strength=0.0, step_size=0.6), steppe.dmala(step_size=0.6)),
+        (
+            steppe.roughness_tilted(strength=0.0, step_size=0.6, base="glu", coupling_variance=0.5),
+            steppe.edmala_glu(step_size=0.6, coupling_variance=0.5),
+        ),
     ],
     ids=["dmala", "glu"],
 )
@@ -81,8 +84,8 @@ def test_tilt_of_strength_zero_is_its_base_bit_for_bit(tilted, plain):
 
 def test_one_replica_with_a_gaussian_center_is_edmala_glu_bit_for_bit():
     target = target_named("ragged", "smooth")
-    ensemble = steppe.robust_ensemble(1, 0.5, 0.6).build(target)
-    assert_same_path(ensemble, steppe.edmala_glu(0.6, 0.5).build(target), target)
+    ensemble = steppe.robust_ensemble(replicas=1, coupling_variance=0.5, step_size=0.6).build(target)
+    assert_same_path(ensemble, steppe.edmala_glu(step_size=0.6, coupling_variance=0.5).build(target), target)
 
 
 def assert_same_path(first, second, target, num_steps: int = 200) -> None:
@@ -121,12 +124,14 @@ def joint_log_law(target: steppe.Target, variance: float, center_weight: float) 
 @pytest.mark.parametrize("domain", ENSEMBLE_DOMAINS)
 def test_ensemble_of_two_copies_and_a_lattice_center_leaves_the_joint_invariant(domain):
     target, variance = polynomial_target(ENSEMBLE_DOMAINS[domain], 2.0), 0.4
-    recipe = steppe.robust_ensemble(2, variance, 0.6, center="lattice")
+    recipe = steppe.robust_ensemble(replicas=2, coupling_variance=variance, step_size=0.6, center="lattice")
     law = normalised(joint_log_law(target, variance, 0.0))
     moved = redraw_center(recipe, target, law)
     assert np.abs(moved - law).max() <= TOLERANCE
     for index, center in enumerate(target.domain.enumerate()):
-        matrix = transition_matrix(steppe.edmala_glu(0.6, variance), target, center=center)
+        matrix = transition_matrix(
+            steppe.edmala_glu(step_size=0.6, coupling_variance=variance), target, center=center
+        )
         moved[index] = matrix.T @ law[index] @ matrix
     assert np.abs(moved - law).max() <= TOLERANCE
 
@@ -153,7 +158,9 @@ def test_lattice_center_is_drawn_with_the_probabilities_of_its_logits():
     from scipy.stats import chisquare
 
     target = polynomial_target(steppe.Binary(3), 2.0)
-    sampler = steppe.robust_ensemble(2, 0.4, 0.6, center="lattice").build(target)
+    sampler = steppe.robust_ensemble(
+        replicas=2, coupling_variance=0.4, step_size=0.6, center="lattice"
+    ).build(target)
     copies = target.domain.enumerate()[jnp.asarray([1, 6])]
     draw = sampler.recipe.blocks[0].proposal.at(sampler.density, ChainState(copies, None, None))
     keys = jax.random.split(jax.random.key(5), 200_000)

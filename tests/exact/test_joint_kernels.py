@@ -203,7 +203,7 @@ def test_ratio_without_center_terms_or_without_coupling_is_found_out(domain):
 def test_sweep_of_center_and_position_leaves_the_joint_law_invariant(domain, persistence):
     target, η = small_target(SMALL_DOMAINS[domain]), 0.4
     grid = center_grid(target, η, η * (1 - persistence**2))
-    sampler = steppe.edmala_ou(0.9, η, persistence).build(target)
+    sampler = steppe.edmala_ou(step_size=0.9, coupling_variance=η, persistence=persistence).build(target)
     refresh = np.asarray(center_densities(sampler, grid.positions, grid.nodes)) * grid.node_volume
     log_q, log_ratio = map(np.asarray, position_moves(sampler, grid.positions, grid.nodes))
     refreshed = np.einsum("pa,pab->bp", grid.mass, refresh)

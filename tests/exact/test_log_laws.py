@@ -17,12 +17,12 @@ from steppe.targets.bernoulli import paper_bernoulli
 
 TOLERANCE = 1e-10
 WITHOUT_CENTER = {
-    "dmala": steppe.dmala(0.6),
-    "dula": steppe.dula(0.6),
+    "dmala": steppe.dmala(step_size=0.6),
+    "dula": steppe.dula(step_size=0.6),
     "gibbs": steppe.gibbs(),
-    "hot dmala": steppe.dmala(0.6).replace(inverse_temperature=0.3),
-    "tilt by gradient": steppe.roughness_tilted(1.5, 0.6),
-    "tilt by differences": steppe.roughness_tilted(1.5, 0.6, differences="exact"),
+    "hot dmala": steppe.dmala(step_size=0.6).replace(inverse_temperature=0.3),
+    "tilt by gradient": steppe.roughness_tilted(strength=1.5, step_size=0.6),
+    "tilt by differences": steppe.roughness_tilted(strength=1.5, step_size=0.6, differences="exact"),
 }
 
 
@@ -62,7 +62,9 @@ def enumerated_ensemble(law, target, copies):
 @pytest.mark.parametrize("center_weight", [0.0, 0.7])
 def test_marginals_of_an_ensemble_are_those_of_its_joint_law(center_weight):
     target = steppe.Target(lambda x: 1.3 * x[0] * x[1] - 0.4 * x[1] + 0.6 * x[2], steppe.Binary(3))
-    law = steppe.robust_ensemble(2, 0.4, center="lattice", center_weight=center_weight).log_law(target)
+    law = steppe.robust_ensemble(
+        replicas=2, coupling_variance=0.4, center="lattice", center_weight=center_weight
+    ).log_law(target)
     joint = enumerated_ensemble(law, target, 2)
     joint /= joint.sum()
     assert np.abs(law.positions() - joint.sum(axis=(0, 2))).max() <= TOLERANCE
@@ -73,7 +75,7 @@ def test_marginals_of_an_ensemble_are_those_of_its_joint_law(center_weight):
 @pytest.mark.usefixtures("float64")
 def test_two_copies_about_a_real_center_are_weighted_by_local_entropy_at_twice_the_variance():
     target = target_named("binary", "smooth")
-    law = steppe.robust_ensemble(2, 0.4).log_law(target)
+    law = steppe.robust_ensemble(replicas=2, coupling_variance=0.4).log_law(target)
     entropy = local_entropy_enumerated(target, target.domain.enumerate(), 0.8).value
     expected = target_law(target) * np.exp(entropy)
     assert np.abs(law.positions() - expected / expected.sum()).max() <= TOLERANCE
@@ -82,7 +84,7 @@ def test_two_copies_about_a_real_center_are_weighted_by_local_entropy_at_twice_t
 @pytest.mark.usefixtures("float64")
 def test_many_copies_about_a_real_center_agree_with_quadrature_over_it():
     target = steppe.Target(lambda x: 1.3 * x[0] * x[1] - 0.4 * x[1], steppe.Binary(2))
-    law = steppe.robust_ensemble(3, 0.4).log_law(target)
+    law = steppe.robust_ensemble(replicas=3, coupling_variance=0.4).log_law(target)
     axis = np.linspace(-4, 5, 46)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     entropy = law.center(grid) / 3
@@ -97,7 +99,10 @@ def test_unadjusted_coupled_laws_have_the_printed_masses_on_the_papers_bits():
     sharp = [2, 7]
     masses = [
         float(recipe.log_law(paper_bernoulli()).positions()[sharp].sum())
-        for recipe in (steppe.edula_glu(0.2, 0.1), steppe.edula(0.2, 0.1, 0.1))
+        for recipe in (
+            steppe.edula_glu(step_size=0.2, coupling_variance=0.1),
+            steppe.edula(step_size=0.2, center_step_size=0.1, coupling_variance=0.1),
+        )
     ]
     np.testing.assert_allclose(masses, [0.2031, 0.1726], atol=5.1e-5)
 
@@ -115,7 +120,7 @@ MANY = steppe.Target(jnp.sum, steppe.Binary(21))
 MISTAKES = {
     "closed form of a biased law": (lambda: steppe.dula().log_law(BITS)(jnp.zeros(12)), LawError, "biased"),
     "copies without center": (
-        lambda: steppe.robust_ensemble(2).log_law(BITS)(jnp.zeros((2, 12))),
+        lambda: steppe.robust_ensemble(replicas=2).log_law(BITS)(jnp.zeros((2, 12))),
         LawError,
         "2 copies",
     ),
@@ -126,7 +131,7 @@ MISTAKES = {
     ),
     "too many positions": (lambda: steppe.dmala().log_law(MANY).positions(), DomainError, "2.1e+06"),
     "too many joint states": (
-        lambda: steppe.robust_ensemble(3).log_law(BITS).positions(),
+        lambda: steppe.robust_ensemble(replicas=3).log_law(BITS).positions(),
         DomainError,
         "6.9e+10",
     ),

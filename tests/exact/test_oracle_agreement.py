@@ -186,7 +186,7 @@ def test_gradient_picks_and_their_ratios_are_the_oracles(domain):
         levels = np.asarray(target.domain.to_levels(positions)).astype(int)
         paths = [[random_path(target.domain, row, num, rng) for row in levels] for num in nums]
         stacked = [jax.tree.map(lambda *leaves: jnp.asarray(leaves), *some) for some in paths]
-        samplers = [steppe.gwg(num).build(target) for num in nums]
+        samplers = [steppe.gwg(num_flips=num).build(target) for num in nums]
         found = engine_ratios(samplers, [(positions, None, path) for path in stacked])
         for num, columns, some in zip(nums, found, paths, strict=True):
             expected = list(map(partial(path_ratio, twin_of(target)), positions, some))
@@ -245,10 +245,10 @@ def ball_matrix(size, radius):
 MATRICES = {
     "dmala": (steppe.dmala(**STEP), lambda t: oracle.dmala_matrix(*t, **STEP)),
     "gibbs": (steppe.gibbs(), lambda t: oracle.gibbs_matrix(*t[:2])),
-    "gwg-1": (steppe.gwg(1), lambda t: oracle.gwg_matrix(*t, num_moves=1)),
-    "gwg-2": (steppe.gwg(2), lambda t: oracle.gwg_matrix(*t, num_moves=2)),
-    "block gibbs-2": (steppe.block_gibbs(2), block_matrix(2)),
-    "hamming ball-2-1": (steppe.hamming_ball(2, 1), ball_matrix(2, 1)),
+    "gwg-1": (steppe.gwg(num_flips=1), lambda t: oracle.gwg_matrix(*t, num_moves=1)),
+    "gwg-2": (steppe.gwg(num_flips=2), lambda t: oracle.gwg_matrix(*t, num_moves=2)),
+    "block gibbs-2": (steppe.block_gibbs(block_size=2), block_matrix(2)),
+    "hamming ball-2-1": (steppe.hamming_ball(block_size=2, radius=1), ball_matrix(2, 1)),
 }
 
 

@@ -72,7 +72,7 @@ def swap_matrix(sampler, target):
 
 
 def joint_matrix(case):
-    recipe = steppe.parallel_tempering(case.base, BETAS)
+    recipe = steppe.parallel_tempering(base=case.base, inverse_temperatures=BETAS)
     within = [transition_matrix(case.base.replace(inverse_temperature=beta), case.target) for beta in BETAS]
     return np.kron(*within) @ swap_matrix(recipe.build(case.target), case.target)
 
@@ -81,8 +81,8 @@ def joint_matrix(case):
 @pytest.mark.parametrize(
     "base",
     [
-        steppe.dmala(0.6),
-        *(pytest.param(made, marks=pytest.mark.slow) for made in (steppe.gibbs(), steppe.gwg(1))),
+        steppe.dmala(step_size=0.6),
+        *(pytest.param(made, marks=pytest.mark.slow) for made in (steppe.gibbs(), steppe.gwg(num_flips=1))),
     ],
     ids=lambda r: r.name,
 )
@@ -131,12 +131,12 @@ def p_value(counts, law):
 
 @pytest.mark.parametrize(
     "base",
-    [steppe.dmala(0.6), pytest.param(steppe.gibbs(), marks=pytest.mark.slow)],
+    [steppe.dmala(step_size=0.6), pytest.param(steppe.gibbs(), marks=pytest.mark.slow)],
     ids=lambda r: r.name,
 )
 def test_one_step_has_the_law_of_the_enumerated_matrix(base):
     case = small(2, base)
-    sampler = steppe.parallel_tempering(base, BETAS).build(case.target)
+    sampler = steppe.parallel_tempering(base=base, inverse_temperatures=BETAS).build(case.target)
     start = 1 * 4 + 2
     counts = frequencies(sampler, np.full(NUM_CHAINS, 1), np.full(NUM_CHAINS, 2), 1)
     assert p_value(counts, joint_matrix(case)[start]) >= FALSE_ALARM
@@ -144,8 +144,8 @@ def test_one_step_has_the_law_of_the_enumerated_matrix(base):
 
 def from_stationarity(kind, num_sites):
     """p-value of the joint law after three steps from exact draws of it."""
-    case = small(num_sites, steppe.dmala(0.6))
-    recipe = steppe.parallel_tempering(case.base, BETAS)
+    case = small(num_sites, steppe.dmala(step_size=0.6))
+    recipe = steppe.parallel_tempering(base=case.base, inverse_temperatures=BETAS)
     faulty = dataclasses.replace(recipe, blocks=(kind(recipe.blocks[0].block, BETAS),))
     rng = np.random.default_rng(0)
     cold, hot = (

@@ -17,9 +17,9 @@ NUM_DRAWS = 40_000
 FALSE_ALARM = 1e-6
 
 RECIPES = {
-    "informed": informed_permutation(("swap", "two_opt", "insert")),
-    "informed, with a center": informed_permutation(("two_opt", "insert"), coupling_variance=0.5),
-    "uniform": uniform_permutation(("swap", "two_opt", "insert", "or_opt")),
+    "informed": informed_permutation(moves=("swap", "two_opt", "insert")),
+    "informed, with a center": informed_permutation(moves=("two_opt", "insert"), coupling_variance=0.5),
+    "uniform": uniform_permutation(moves=("swap", "two_opt", "insert", "or_opt")),
 }
 
 

@@ -19,11 +19,11 @@ SIZES = (pytest.param(4, marks=pytest.mark.slow), 5)
 COUPLING_VARIANCE = 0.3
 
 RECIPES = {
-    "informed swap": informed_permutation("swap"),
-    "informed two_opt": informed_permutation("two_opt"),
-    "informed insert": informed_permutation("insert"),
-    "informed, all kinds": informed_permutation(("swap", "two_opt", "insert")),
-    "uniform": uniform_permutation(("swap", "two_opt", "insert", "or_opt")),
+    "informed swap": informed_permutation(moves="swap"),
+    "informed two_opt": informed_permutation(moves="two_opt"),
+    "informed insert": informed_permutation(moves="insert"),
+    "informed, all kinds": informed_permutation(moves=("swap", "two_opt", "insert")),
+    "uniform": uniform_permutation(moves=("swap", "two_opt", "insert", "or_opt")),
 }
 
 
@@ -53,7 +53,7 @@ def test_order_satisfies_detailed_balance_given_the_center(kind):
     size = 5
     target = targets.tsp(lengths(size, symmetric=False))
     center = np.random.default_rng(1).normal(0.3, 0.6, (size, size))
-    recipe = informed_permutation(kind, coupling_variance=COUPLING_VARIANCE)
+    recipe = informed_permutation(moves=kind, coupling_variance=COUPLING_VARIANCE)
     matrices = np.eye(size)[np.asarray(target.domain.enumerate(), int)]
     log_law = np.log(target_law(target)) - ((matrices - center) ** 2).sum((1, 2)) / (2 * COUPLING_VARIANCE)
     law = np.exp(log_law - log_law.max())
@@ -139,7 +139,7 @@ def gains(coupling, position, center):
 
 
 def test_gains_of_the_coupling_are_those_of_the_one_hot_matrices():
-    coupling = informed_permutation("swap", coupling_variance=0.7).coupling
+    coupling = informed_permutation(moves="swap", coupling_variance=0.7).coupling
     rng = np.random.default_rng(0)
     here, by_kind = gains(coupling, jnp.asarray(rng.permutation(6), float), rng.normal(size=(6, 6)))
     np.testing.assert_allclose(*here, rtol=1e-12)

@@ -17,31 +17,33 @@ pytestmark = pytest.mark.usefixtures("float64")
 TOLERANCE = 1e-12
 
 REVERSIBLE = {
-    "dmala": steppe.dmala(0.6),
-    "dmala, small step": steppe.dmala(0.05),
-    "dmala, large step": steppe.dmala(20.0),
-    "dlmc": steppe.dlmc(0.6),
-    "dlmc, long": steppe.dlmc(20.0),
-    "pas-1": steppe.pas(1),
-    "pas-3": steppe.pas(3),
+    "dmala": steppe.dmala(step_size=0.6),
+    "dmala, small step": steppe.dmala(step_size=0.05),
+    "dmala, large step": steppe.dmala(step_size=20.0),
+    "dlmc": steppe.dlmc(step_size=0.6),
+    "dlmc, long": steppe.dlmc(step_size=20.0),
+    "pas-1": steppe.pas(max_flips=1),
+    "pas-3": steppe.pas(max_flips=3),
     "gwg-1": steppe.gwg(),
-    "gwg-2": steppe.gwg(2),
-    "gwg-3": steppe.gwg(3),
+    "gwg-2": steppe.gwg(num_flips=2),
+    "gwg-3": steppe.gwg(num_flips=3),
     "gibbs-1": steppe.gibbs(),
-    "gibbs-2": steppe.gibbs(2),
-    "block gibbs-1": steppe.block_gibbs(1),
-    "block gibbs-2": steppe.block_gibbs(2),
-    "block gibbs-3": steppe.block_gibbs(3),
-    "hamming ball-3-1": steppe.hamming_ball(3, 1),
-    "hamming ball-3-2": steppe.hamming_ball(3, 2),
-    "hamming ball-2-1": steppe.hamming_ball(2, 1),
+    "gibbs-2": steppe.gibbs(num_updates=2),
+    "block gibbs-1": steppe.block_gibbs(block_size=1),
+    "block gibbs-2": steppe.block_gibbs(block_size=2),
+    "block gibbs-3": steppe.block_gibbs(block_size=3),
+    "hamming ball-3-1": steppe.hamming_ball(block_size=3, radius=1),
+    "hamming ball-3-2": steppe.hamming_ball(block_size=3, radius=2),
+    "hamming ball-2-1": steppe.hamming_ball(block_size=2, radius=1),
 }
 
 COUPLED = {
-    "edmala_glu": steppe.edmala_glu(0.6, 0.5),
-    "edmala_glu, tight": steppe.edmala_glu(0.3, 0.05),
-    "edmala_glu, exact coupling": steppe.edmala_glu(0.6, 0.5, coupling_form="exact"),
-    "edmala_ou": steppe.edmala_ou(0.6, 0.5, 0.7),
+    "edmala_glu": steppe.edmala_glu(step_size=0.6, coupling_variance=0.5),
+    "edmala_glu, tight": steppe.edmala_glu(step_size=0.3, coupling_variance=0.05),
+    "edmala_glu, exact coupling": steppe.edmala_glu(
+        step_size=0.6, coupling_variance=0.5, coupling_form="exact"
+    ),
+    "edmala_ou": steppe.edmala_ou(step_size=0.6, coupling_variance=0.5, persistence=0.7),
 }
 
 
@@ -64,7 +66,7 @@ def test_uncoupled_recipe_satisfies_detailed_balance(name, domain, steepness):
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
 def test_cycle_of_step_sizes_leaves_the_target_invariant_without_being_reversible(domain):
     target = target_named(domain, "smooth")
-    recipe = steppe.dmala_cyclical(2.0 * target.domain.squared_unit, 3)
+    recipe = steppe.dmala_cyclical(step_size=2.0 * target.domain.squared_unit, cycle_length=3)
     law, matrix = target_law(target), transition_matrix(recipe, target)
     assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
     assert np.abs(law @ matrix - law).max() <= TOLERANCE
@@ -78,7 +80,7 @@ def test_flow_accepts_everything_where_sites_are_independent(domain, step_size):
     shape = DOMAINS[domain].shape
     weights = np.random.default_rng(0).normal(size=shape)
     target = steppe.Target(Partial(linear_log_density, weights), DOMAINS[domain])
-    block = steppe.dlmc(step_size)
+    block = steppe.dlmc(step_size=step_size)
     forced = dataclasses.replace(block, blocks=(ProposalBlock(block.blocks[0].proposal, Unadjusted()),))
     law = target_law(target)
     assert_reversible(transition_matrix(forced, target), law)
@@ -90,7 +92,9 @@ def linear_log_density(weights, position):
 
 def test_single_path_is_gibbs_with_gradients():
     target = target_named("ordinal", "smooth")
-    matrices = [transition_matrix(recipe, target) for recipe in (steppe.pas(1), steppe.gwg(1))]
+    matrices = [
+        transition_matrix(recipe, target) for recipe in (steppe.pas(max_flips=1), steppe.gwg(num_flips=1))
+    ]
     assert np.abs(matrices[0] - matrices[1]).max() <= TOLERANCE
 
 
@@ -109,7 +113,7 @@ def test_position_block_satisfies_detailed_balance_given_the_center(name, domain
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
 def test_unadjusted_langevin_is_biased_and_its_bias_is_enumerated(domain):
     target = target_named(domain, "smooth")
-    matrix = transition_matrix(steppe.dula(0.6), target)
+    matrix = transition_matrix(steppe.dula(step_size=0.6), target)
     law = stationary_law(matrix)
     assert np.abs(law @ matrix - law).max() <= TOLERANCE
     assert np.abs(law - target_law(target)).max() > 1e-4

@@ -39,7 +39,7 @@ def test_one_step_of_dula_has_the_oracles_law(domain):
     target = target_named(domain, "smooth")
     space, _, gradient = twin_of(target)
     expected = oracle.dula_matrix(space, gradient, step_size=0.7)
-    found = transition_matrix(steppe.dula(0.7), target)
+    found = transition_matrix(steppe.dula(step_size=0.7), target)
     np.testing.assert_allclose(found, expected, rtol=0, atol=MATRIX_TOLERANCE)
 
 
@@ -61,8 +61,11 @@ def test_one_step_given_the_center_has_the_oracles_law(domain):
     target = target_named(domain, "smooth")
     center, (space, _, gradient) = center_for(target.domain), twin_of(target)
     expected = oracle.dula_matrix(space, gradient, step_size=0.7, center=center, coupling_variance=0.4)
-    sweep = transition_matrix(steppe.edula_glu(0.7, 0.4), target, center=center)
-    joint = joint_position_laws(steppe.edula(0.7, 0.2, 0.4).build(target, audit=False), center)
+    sweep = transition_matrix(steppe.edula_glu(step_size=0.7, coupling_variance=0.4), target, center=center)
+    joint = joint_position_laws(
+        steppe.edula(step_size=0.7, center_step_size=0.2, coupling_variance=0.4).build(target, audit=False),
+        center,
+    )
     np.testing.assert_allclose(sweep, expected, rtol=0, atol=MATRIX_TOLERANCE)
     np.testing.assert_allclose(joint, expected, rtol=0, atol=MATRIX_TOLERANCE)
 
@@ -91,7 +94,9 @@ def noisy_flip_matrix(target: steppe.Target, step_size: float, coupling_variance
 @pytest.mark.parametrize("domain", ["binary", "spin"])
 def test_glu_without_correction_is_dula_with_noisy_logits(domain, coupling_variance):
     target = target_named(domain, "smooth")
-    found = glu_transition_matrix(steppe.edula_glu(0.7, coupling_variance), target)
+    found = glu_transition_matrix(
+        steppe.edula_glu(step_size=0.7, coupling_variance=coupling_variance), target
+    )
     expected = noisy_flip_matrix(target, 0.7, coupling_variance)
     np.testing.assert_allclose(found, expected, rtol=0, atol=CLOSED_FORM_TOLERANCE)
 
@@ -114,7 +119,7 @@ def test_sites_of_a_glu_step_are_independent_after_the_center_is_integrated_out(
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     offsets = np.sqrt(η) * np.array(list(itertools.product(nodes, nodes)))
     joint_weights = np.outer(weights, weights).ravel() / weights.sum() ** 2
-    laws = np.asarray(sweep_laws(steppe.edula_glu(0.7, η).build(target), offsets))
+    laws = np.asarray(sweep_laws(steppe.edula_glu(step_size=0.7, coupling_variance=η).build(target), offsets))
     found, expected = joint_weights @ laws, noisy_flip_matrix(target, 0.7, η)
     np.testing.assert_allclose(found, expected, rtol=0, atol=CLOSED_FORM_TOLERANCE)
 
@@ -141,7 +146,7 @@ def langevin_law(target: steppe.Target, gradient, stiffness: float) -> np.ndarra
 def test_dula_on_a_quadratic_target_is_reversible_about_its_normaliser_times_the_target(domain):
     target = quadratic_target(DOMAINS[domain])
     for step_size in (0.3, 2.0):
-        matrix = transition_matrix(steppe.dula(step_size), target)
+        matrix = transition_matrix(steppe.dula(step_size=step_size), target)
         law = langevin_law(target, twin_of(target).gradient, 1 / step_size)
         flow = law[:, None] * matrix
         np.testing.assert_allclose(stationary_law(matrix), law, rtol=0, atol=CLOSED_FORM_TOLERANCE)
@@ -162,7 +167,7 @@ def edula_position_law(target: steppe.Target, α: float, α_a: float, η: float)
     spread = np.sqrt(η / (1 - α_a / (4 * η)))  # of the center about the position
     low, *_, high = target.domain.levels
     nodes = np.linspace(low - 6.5 * spread, high + 6.5 * spread, NUM_NODES)
-    kernel = edula_kernel(steppe.edula(α, α_a, η), target, nodes)
+    kernel = edula_kernel(steppe.edula(step_size=α, center_step_size=α_a, coupling_variance=η), target, nodes)
     start = np.ones((target.domain.num_states, *[NUM_NODES] * target.domain.num_sites))
     return position_marginal(edula_stationary(kernel, start, tolerance=1e-9))
 
@@ -176,7 +181,7 @@ def test_edula_on_a_quadratic_target_has_the_law_of_dula_at_the_effective_step(l
         np.testing.assert_allclose(found, closed_form, rtol=0, atol=GRID_TOLERANCE)
         assert total_variation(found, target_law(target)) > 0.03  # the bias is far above the tolerance
         if stiffness > 0:
-            dula = stationary_law(transition_matrix(steppe.dula(1 / stiffness), target))
+            dula = stationary_law(transition_matrix(steppe.dula(step_size=1 / stiffness), target))
             np.testing.assert_allclose(found, dula, rtol=0, atol=GRID_TOLERANCE)
 
 
@@ -188,7 +193,7 @@ def test_dula_does_not_approach_the_target_as_the_step_shrinks():
     target = steppe.Target(lambda x: jax.nn.softplus(6 * x[0] - 5), steppe.Binary(1))
     slopes = [6 / (1 + np.exp(5 - 6 * end)) for end in (0, 1)]
     limit = 1 / (1 + np.exp(-np.mean(slopes)))
-    found = stationary_law(transition_matrix(steppe.dula(0.02), target))[1]
+    found = stationary_law(transition_matrix(steppe.dula(step_size=0.02), target))[1]
     assert found == pytest.approx(limit, abs=1e-9)
     assert round(found, 3) == 0.901
     assert round(target_law(target)[1], 3) == 0.787
@@ -196,7 +201,7 @@ def test_dula_does_not_approach_the_target_as_the_step_shrinks():
 
 @pytest.mark.parametrize(("step_size", "asymmetry"), [(0.2, 8.6e-5), (10.0, 1.0e-2)])
 def test_dula_is_not_reversible_on_the_four_bit_table(step_size, asymmetry):
-    matrix = transition_matrix(steppe.dula(step_size), paper_bernoulli())
+    matrix = transition_matrix(steppe.dula(step_size=step_size), paper_bernoulli())
     flow = stationary_law(matrix)[:, None] * matrix
     assert np.abs(flow - flow.T).max() == pytest.approx(asymmetry, rel=0.02)
 
@@ -204,6 +209,6 @@ def test_dula_is_not_reversible_on_the_four_bit_table(step_size, asymmetry):
 @pytest.mark.parametrize(("step_size", "distance"), [(0.2, 0.0018), (0.6, 0.038)])
 def test_normaliser_times_target_is_not_the_law_of_dula_on_the_four_bit_table(step_size, distance):
     target = paper_bernoulli()
-    law = stationary_law(transition_matrix(steppe.dula(step_size), target))
+    law = stationary_law(transition_matrix(steppe.dula(step_size=step_size), target))
     closed_form = langevin_law(target, oracle.multilinear_gradient, 1 / step_size)
     assert total_variation(law, closed_form) == pytest.approx(distance, rel=0.03)

@@ -125,7 +125,7 @@ def test_numbers_that_blackjax_passes_replace_those_of_the_recipe():
     target = steppe.Target(log_density, DOMAIN)
     # At a step of 0.01 a flip has a chance of exp(−50); at the default it is made now and then.
     for step_size in (0.01, 0.7):
-        step = steppe.dmala(step_size).build(target).step
+        step = steppe.dmala(step_size=step_size).build(target).step
         for key in jax.random.split(jax.random.key(7), 5):
             _, info = kernel.step(key, state, log_density, step_size=jnp.asarray(step_size))
             np.testing.assert_array_equal(info.acceptance_rate, step(key, state)[1].acceptance_rate)

@@ -16,9 +16,15 @@ from tiers import cases
 
 STEP = 2.0
 PAIRS = {
-    "dmala": (steppe.dula(STEP), steppe.dmala(STEP)),
-    "edmala": (steppe.edula(STEP, 0.3, 1.0), steppe.edmala(STEP, 0.3, 1.0)),
-    "edmala_glu": (steppe.edula_glu(STEP, 1.0), steppe.edmala_glu(STEP, 1.0)),
+    "dmala": (steppe.dula(step_size=STEP), steppe.dmala(step_size=STEP)),
+    "edmala": (
+        steppe.edula(step_size=STEP, center_step_size=0.3, coupling_variance=1.0),
+        steppe.edmala(step_size=STEP, center_step_size=0.3, coupling_variance=1.0),
+    ),
+    "edmala_glu": (
+        steppe.edula_glu(step_size=STEP, coupling_variance=1.0),
+        steppe.edmala_glu(step_size=STEP, coupling_variance=1.0),
+    ),
 }
 
 
@@ -81,14 +87,23 @@ def test_rejection_of_edmala_vanishes_as_center_step_to_the_power_three_halves()
     position = starts(target.domain)[0]
     deviations = np.sqrt(η) * jax.random.normal(jax.random.key(1), (4096, *target.domain.shape))
     rejections = [
-        float(mean_rejection(steppe.edmala(1e-3, η * h, η).build(target), keys, position, deviations))
+        float(
+            mean_rejection(
+                steppe.edmala(step_size=1e-3, center_step_size=η * h, coupling_variance=η).build(target),
+                keys,
+                position,
+                deviations,
+            )
+        )
         for h in (0.02, 0.005)
     ]
     assert 0 < rejections[0] < 0.01
     assert rejections[0] / rejections[1] == pytest.approx(4**1.5, rel=0.02)
 
 
-@pytest.mark.parametrize("make", [steppe.dmala, lambda ε: steppe.edmala(ε, ε, 1.0)])
+@pytest.mark.parametrize(
+    "make", [steppe.dmala, lambda ε: steppe.edmala(step_size=ε, center_step_size=ε, coupling_variance=1.0)]
+)
 def test_acceptance_goes_to_one_as_all_steps_go_to_zero(make):
     target = target_on("spin")
     rates = [

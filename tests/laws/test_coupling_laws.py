@@ -36,12 +36,30 @@ def assert_close(first, second):
 
 
 LOOSE_PAIRS = {
-    "edula is dula": (steppe.edula(STEP, 0.1, LOOSE), steppe.dula(STEP)),
-    "edmala is dmala": (steppe.edmala(STEP, 0.1, LOOSE), steppe.dmala(STEP)),
-    "edula_glu is dula": (steppe.edula_glu(STEP, LOOSE), steppe.dula(STEP)),
-    "edmala_glu is dmala": (steppe.edmala_glu(STEP, LOOSE), steppe.dmala(STEP)),
-    "edmala_ou is dmala": (steppe.edmala_ou(STEP, LOOSE, 0.7), steppe.dmala(STEP)),
-    "robust_ensemble of one is dmala": (steppe.robust_ensemble(1, LOOSE, STEP), steppe.dmala(STEP)),
+    "edula is dula": (
+        steppe.edula(step_size=STEP, center_step_size=0.1, coupling_variance=LOOSE),
+        steppe.dula(step_size=STEP),
+    ),
+    "edmala is dmala": (
+        steppe.edmala(step_size=STEP, center_step_size=0.1, coupling_variance=LOOSE),
+        steppe.dmala(step_size=STEP),
+    ),
+    "edula_glu is dula": (
+        steppe.edula_glu(step_size=STEP, coupling_variance=LOOSE),
+        steppe.dula(step_size=STEP),
+    ),
+    "edmala_glu is dmala": (
+        steppe.edmala_glu(step_size=STEP, coupling_variance=LOOSE),
+        steppe.dmala(step_size=STEP),
+    ),
+    "edmala_ou is dmala": (
+        steppe.edmala_ou(step_size=STEP, coupling_variance=LOOSE, persistence=0.7),
+        steppe.dmala(step_size=STEP),
+    ),
+    "robust_ensemble of one is dmala": (
+        steppe.robust_ensemble(replicas=1, coupling_variance=LOOSE, step_size=STEP),
+        steppe.dmala(step_size=STEP),
+    ),
 }
 
 
@@ -60,13 +78,16 @@ def test_loose_coupling_is_no_coupling(pair, domain):
 
 def test_refresh_without_persistence_is_the_gibbs_like_update():
     target = target_on("ragged")
-    assert_same(run(steppe.edmala_ou(STEP, 0.7, 0.0), target), run(steppe.edmala_glu(STEP, 0.7), target))
+    assert_same(
+        run(steppe.edmala_ou(step_size=STEP, coupling_variance=0.7, persistence=0.0), target),
+        run(steppe.edmala_glu(step_size=STEP, coupling_variance=0.7), target),
+    )
 
 
 def test_ensemble_of_one_is_the_gibbs_like_update():
     target = target_on("ragged")
-    _, states, infos = run(steppe.robust_ensemble(1, 0.7, STEP), target)
-    _, plain_states, plain_infos = run(steppe.edmala_glu(STEP, 0.7), target)
+    _, states, infos = run(steppe.robust_ensemble(replicas=1, coupling_variance=0.7, step_size=STEP), target)
+    _, plain_states, plain_infos = run(steppe.edmala_glu(step_size=STEP, coupling_variance=0.7), target)
     assert_same(states.position[:, :, 0], plain_states.position)
     assert_same(states.center, plain_states.center)
     assert_same(infos.is_accepted, plain_infos.is_accepted)
@@ -75,8 +96,8 @@ def test_ensemble_of_one_is_the_gibbs_like_update():
 
 def test_roughness_of_no_price_is_dmala():
     target = target_on("ragged")
-    _, states, infos = run(steppe.roughness_tilted(0.0, STEP), target)
-    _, plain_states, plain_infos = run(steppe.dmala(STEP), target)
+    _, states, infos = run(steppe.roughness_tilted(strength=0.0, step_size=STEP), target)
+    _, plain_states, plain_infos = run(steppe.dmala(step_size=STEP), target)
     assert_same(states, plain_states)
     assert_same(infos, plain_infos)
 
@@ -87,16 +108,20 @@ ALPHA, ETA, CENTER_STEP = 1.3, 0.4, 0.05
 PAPER_ALPHA = 1 / (1 / ALPHA + 1 / (2 * ETA))
 FORMS = {
     "edmala_glu": (
-        steppe.edmala_glu(ALPHA, ETA, coupling_form="exact"),
-        steppe.edmala_glu(PAPER_ALPHA, ETA),
+        steppe.edmala_glu(step_size=ALPHA, coupling_variance=ETA, coupling_form="exact"),
+        steppe.edmala_glu(step_size=PAPER_ALPHA, coupling_variance=ETA),
     ),
     "edula": (
-        steppe.edula(ALPHA, CENTER_STEP, ETA, coupling_form="exact"),
-        steppe.edula(PAPER_ALPHA, CENTER_STEP, ETA),
+        steppe.edula(
+            step_size=ALPHA, center_step_size=CENTER_STEP, coupling_variance=ETA, coupling_form="exact"
+        ),
+        steppe.edula(step_size=PAPER_ALPHA, center_step_size=CENTER_STEP, coupling_variance=ETA),
     ),
     "edmala": (
-        steppe.edmala(ALPHA, CENTER_STEP, ETA, coupling_form="exact"),
-        steppe.edmala(PAPER_ALPHA, CENTER_STEP, ETA),
+        steppe.edmala(
+            step_size=ALPHA, center_step_size=CENTER_STEP, coupling_variance=ETA, coupling_form="exact"
+        ),
+        steppe.edmala(step_size=PAPER_ALPHA, center_step_size=CENTER_STEP, coupling_variance=ETA),
     ),
 }
 

@@ -10,17 +10,17 @@ from contract.cases import chain_keys, run_chains, starts, transition_matrix
 from exact_targets import DOMAINS, center_for, cubic_log_density, polynomial_target
 
 RECIPES = {
-    "dmala": steppe.dmala(1.0),
-    "edmala_glu": steppe.edmala_glu(1.0, 0.5),
-    "gwg": steppe.gwg(2),
+    "dmala": steppe.dmala(step_size=1.0),
+    "edmala_glu": steppe.edmala_glu(step_size=1.0, coupling_variance=0.5),
+    "gwg": steppe.gwg(num_flips=2),
     "gibbs": steppe.gibbs(),
-    "block_gibbs": steppe.block_gibbs(2),
-    "hamming_ball": steppe.hamming_ball(3, 1),
+    "block_gibbs": steppe.block_gibbs(block_size=2),
+    "hamming_ball": steppe.hamming_ball(block_size=3, radius=1),
 }
 PATHS = {
-    "dmala": steppe.dmala(1.0),
-    "edmala": steppe.edmala(1.0, 0.05, 0.5),
-    "gwg": steppe.gwg(2),
+    "dmala": steppe.dmala(step_size=1.0),
+    "edmala": steppe.edmala(step_size=1.0, center_step_size=0.05, coupling_variance=0.5),
+    "gwg": steppe.gwg(num_flips=2),
     "gibbs": steppe.gibbs(),
 }
 

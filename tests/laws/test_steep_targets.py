@@ -15,9 +15,9 @@ from twins import twin_of
 
 STEP, CENTER_STEP, VARIANCE = 1.0, 0.3, 0.5
 RECIPES = {
-    "dmala": steppe.dmala(STEP),
-    "edmala": steppe.edmala(STEP, CENTER_STEP, VARIANCE),
-    "edmala_glu": steppe.edmala_glu(STEP, VARIANCE),
+    "dmala": steppe.dmala(step_size=STEP),
+    "edmala": steppe.edmala(step_size=STEP, center_step_size=CENTER_STEP, coupling_variance=VARIANCE),
+    "edmala_glu": steppe.edmala_glu(step_size=STEP, coupling_variance=VARIANCE),
 }
 NUM_CHAINS = 64
 ROUNDINGS = 2

@@ -13,7 +13,13 @@ from steppe.theory import effective_step_size
 @pytest.mark.parametrize(("step_size", "center_step_size", "coupling_variance"), EDULA_CHECKED)
 def test_the_law_shown_for_edula_is_as_close_as_the_page_says(step_size, center_step_size, coupling_variance):
     target = paper_bernoulli()
-    exact = steppe.edula(step_size, center_step_size, coupling_variance).log_law(target).positions()
+    exact = (
+        steppe.edula(
+            step_size=step_size, center_step_size=center_step_size, coupling_variance=coupling_variance
+        )
+        .log_law(target)
+        .positions()
+    )
     effective = effective_step_size(step_size, coupling_variance, center_step_size)
-    shown = stationary_law(transition_matrix(steppe.dula(effective.value), target))
+    shown = stationary_law(transition_matrix(steppe.dula(step_size=effective.value), target))
     assert total_variation(exact, shown) < EDULA_ERROR

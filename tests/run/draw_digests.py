@@ -39,7 +39,7 @@ def cells() -> Iterator[tuple[str, steppe.Target, object, dict]]:
     rng = np.random.default_rng(3)
     tour = tsp(coordinates=rng.uniform(size=(7, 2)))
     yield "two_opt-tour", tour, steppe.informed_permutation(), {}
-    yield "all moves-tour", tour, steppe.informed_permutation(("swap", "two_opt", "insert")), {}
+    yield "all moves-tour", tour, steppe.informed_permutation(moves=("swap", "two_opt", "insert")), {}
     yield "center-tour", tour, steppe.informed_permutation(coupling_variance=0.5), {}
     yield "uniform-tour", tour, steppe.uniform_permutation(), {}
     bernoulli, lattice = paper_bernoulli(), ising_lattice((5, 5), 0.3)

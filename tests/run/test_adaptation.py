@@ -48,7 +48,7 @@ def test_the_flip_rate_of_an_unadjusted_sampler_becomes_the_wanted_one(recipe, w
 @pytest.mark.parametrize(
     ("recipe", "wanted"),
     [
-        pytest.param(steppe.robust_ensemble(3, 0.5), 1.5, marks=pytest.mark.slow),
+        pytest.param(steppe.robust_ensemble(replicas=3, coupling_variance=0.5), 1.5, marks=pytest.mark.slow),
         (steppe.edmala_glu(), 3.0),
         pytest.param(steppe.edmala(), 10.0, marks=pytest.mark.slow),
         pytest.param(steppe.edula(), 4.0, marks=pytest.mark.slow),
@@ -63,7 +63,9 @@ def test_the_distance_of_the_center_becomes_the_wanted_one(recipe, wanted):
 
 
 def test_step_size_is_kept_when_no_acceptance_is_wanted():
-    trace = sampled(steppe.edmala_glu(0.3), Adapt(acceptance=None, center_distance=3.0), num_draws=10)
+    trace = sampled(
+        steppe.edmala_glu(step_size=0.3), Adapt(acceptance=None, center_distance=3.0), num_draws=10
+    )
     assert np.allclose(trace.statistic("step_size"), 0.3)
 
 
@@ -91,8 +93,8 @@ def test_pooling_does_not_depend_on_chunks(monkeypatch):
     [
         (steppe.dula(), Adapt(acceptance=0.3), "flip_rate"),
         (steppe.dmala(), Adapt(flip_rate=0.1), "acceptance"),
-        (steppe.gibbs(1), Adapt(acceptance=0.3), "no step size"),
-        (steppe.gibbs(1), Adapt(flip_rate=0.3), "no step size"),
+        (steppe.gibbs(num_updates=1), Adapt(acceptance=0.3), "no step size"),
+        (steppe.gibbs(num_updates=1), Adapt(flip_rate=0.3), "no step size"),
         (steppe.dmala(), Adapt(center_distance=1.0), "center"),
         (steppe.dmala(), 0.5, "adapt"),
         (steppe.dmala(), None, "adapt"),

@@ -23,8 +23,8 @@ def cooling(end: float = 5.0):
     "recipe",
     [
         steppe.dmala(),
-        pytest.param(steppe.gibbs(4), marks=pytest.mark.slow),
-        pytest.param(steppe.robust_ensemble(2, center="lattice"), marks=pytest.mark.slow),
+        pytest.param(steppe.gibbs(num_updates=4), marks=pytest.mark.slow),
+        pytest.param(steppe.robust_ensemble(replicas=2, center="lattice"), marks=pytest.mark.slow),
         pytest.param(steppe.gwg(), marks=pytest.mark.slow),
     ],
     ids=lambda recipe: recipe.name,
@@ -55,7 +55,7 @@ def test_a_scheduled_step_size_is_not_adapted():
 def test_other_numbers_and_lengths_do_not_compile_again():
     steppe.anneal(LATTICE, steppe.dmala(), cooling(), key=KEY, num_steps=100, num_chains=2)
     compiled = _advance(0)._cache_size()
-    steppe.anneal(LATTICE, steppe.dmala(0.7), cooling(9.0), key=KEY, num_steps=300, num_chains=2)
+    steppe.anneal(LATTICE, steppe.dmala(step_size=0.7), cooling(9.0), key=KEY, num_steps=300, num_chains=2)
     assert _advance(0)._cache_size() == compiled
 
 

@@ -57,7 +57,7 @@ def test_warm_up_holds_values_too():
 
 def test_replicas_and_centers_are_beside_the_values():
     target = steppe.Target(lambda x: 0.1 * jnp.sum(x), steppe.Spin(3))
-    recipe = steppe.robust_ensemble(2, 0.5)
+    recipe = steppe.robust_ensemble(replicas=2, coupling_variance=0.5)
     posterior = steppe.sample(target, recipe, key=KEY, **COUNTS).data["posterior"]
     assert posterior["position"].dims == ("chain", "draw", "replica", "site")
     assert posterior["center"].dims == ("chain", "draw", "site")

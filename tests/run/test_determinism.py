@@ -15,8 +15,8 @@ from tiers import cases
 
 RECIPES = {
     "edmala": RECIPE,
-    "robust_ensemble": steppe.robust_ensemble(3, 0.5),
-    "gibbs": steppe.gibbs(2, scan="systematic"),
+    "robust_ensemble": steppe.robust_ensemble(replicas=3, coupling_variance=0.5),
+    "gibbs": steppe.gibbs(num_updates=2, scan="systematic"),
     "dula": steppe.dula(),
 }
 # A step of `dula` is one of `edmala` with less in it; copies are chains within a chain.

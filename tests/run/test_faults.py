@@ -241,7 +241,7 @@ def test_only_one_process_writes(tmp_path):
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"recipe": steppe.edmala(0.3)}, "sampler|parameters"),
+        ({"recipe": steppe.edmala(step_size=0.3)}, "sampler|parameters"),
         ({"recipe": steppe.dmala()}, "recipe"),
         ({"num_chains": 5}, "num_chains"),
         ({"thinning": 2}, "thinning"),

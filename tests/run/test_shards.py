@@ -58,7 +58,7 @@ def test_parts_that_are_missing_or_of_another_run_are_refused(tmp_path):
     small_run(out=tmp_path / "a", shard=(0, 2), **TEN)
     with pytest.raises(RunError, match="needs each of them once"):
         merge(tmp_path / "a", tmp_path / "merged")
-    small_run(steppe.edmala(0.3), out=tmp_path / "b", shard=(1, 2), **TEN)
+    small_run(steppe.edmala(step_size=0.3), out=tmp_path / "b", shard=(1, 2), **TEN)
     with pytest.raises(RunMismatchError, match="differs"):
         merge([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
     assert not (tmp_path / "merged").exists()

@@ -91,9 +91,13 @@ def ensemble(center, *, replicas=ReplicasBlock, block=ProposalBlock, is_lattice=
 FRESH = ConditionalDraw(CenterRefresh())
 WEIGHTED = WeightedCenterBlock(DiscreteLangevin(STEP, exact_coupling=True))
 CORRECT = {
-    "lattice": steppe.robust_ensemble(2, VARIANCE, STEP, center="lattice"),
-    "weighted": steppe.robust_ensemble(2, VARIANCE, STEP, center="lattice", center_weight=WEIGHT),
-    "real": steppe.robust_ensemble(2, VARIANCE, STEP),
+    "lattice": steppe.robust_ensemble(
+        replicas=2, coupling_variance=VARIANCE, step_size=STEP, center="lattice"
+    ),
+    "weighted": steppe.robust_ensemble(
+        replicas=2, coupling_variance=VARIANCE, step_size=STEP, center="lattice", center_weight=WEIGHT
+    ),
+    "real": steppe.robust_ensemble(replicas=2, coupling_variance=VARIANCE, step_size=STEP),
 }
 # What is wrong → the recipe, and whose law it should have.
 BROKEN = {
@@ -234,14 +238,14 @@ PENALTIES = {
 
 
 def imbalance(made) -> float:
-    law = steppe.roughness_tilted(STRENGTH, STEP).log_law(TARGET).positions()
+    law = steppe.roughness_tilted(strength=STRENGTH, step_size=STEP).log_law(TARGET).positions()
     flow = law[:, None] * transition_matrix(made, TARGET)
     return float(np.abs(flow - flow.T).max())
 
 
 @pytest.mark.usefixtures("float64")
 def test_tilted_sampler_is_balanced_for_its_law():
-    assert imbalance(steppe.roughness_tilted(STRENGTH, STEP)) <= 1e-12
+    assert imbalance(steppe.roughness_tilted(strength=STRENGTH, step_size=STEP)) <= 1e-12
 
 
 @pytest.mark.usefixtures("float64")

@@ -14,7 +14,11 @@ from exact_targets import target_named
 
 RECIPES = {
     recipe.name: recipe
-    for recipe in (steppe.dula(0.6), steppe.edula(0.6, 0.4, 0.4), steppe.edula_glu(0.6, 0.4))
+    for recipe in (
+        steppe.dula(step_size=0.6),
+        steppe.edula(step_size=0.6, center_step_size=0.4, coupling_variance=0.4),
+        steppe.edula_glu(step_size=0.6, coupling_variance=0.4),
+    )
 }
 # Not `edula_glu` on one-hot sites: a fresh center shakes all levels of a site, and no one-dimensional
 # integral averages that out.

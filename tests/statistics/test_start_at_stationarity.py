@@ -14,21 +14,21 @@ import steppe
 from exact_targets import DOMAINS, STEEPNESS, polynomial_target, target_named
 
 UNCOUPLED = {
-    "dmala": steppe.dmala(0.6),
-    "gwg-1": steppe.gwg(1),
-    "gwg-2": steppe.gwg(2),  # reducible on two-level sites, and yet it keeps the law it starts from
+    "dmala": steppe.dmala(step_size=0.6),
+    "gwg-1": steppe.gwg(num_flips=1),
+    "gwg-2": steppe.gwg(num_flips=2),  # reducible on two-level sites, and yet it keeps the law it starts from
     "gibbs": steppe.gibbs(),
-    "gibbs, systematic": steppe.gibbs(2, scan="systematic"),
-    "block gibbs": steppe.block_gibbs(2),
-    "hamming ball": steppe.hamming_ball(3, 1),
+    "gibbs, systematic": steppe.gibbs(num_updates=2, scan="systematic"),
+    "block gibbs": steppe.block_gibbs(block_size=2),
+    "hamming ball": steppe.hamming_ball(block_size=3, radius=1),
 }
 COUPLED = {
     f"{recipe.name}, {form} coupling": recipe
     for form in ("linear", "exact")
     for recipe in (
-        steppe.edmala(0.6, 0.4, 0.4, coupling_form=form),
-        steppe.edmala_glu(0.6, 0.4, coupling_form=form),
-        steppe.edmala_ou(0.6, 0.4, 0.7, coupling_form=form),
+        steppe.edmala(step_size=0.6, center_step_size=0.4, coupling_variance=0.4, coupling_form=form),
+        steppe.edmala_glu(step_size=0.6, coupling_variance=0.4, coupling_form=form),
+        steppe.edmala_ou(step_size=0.6, coupling_variance=0.4, persistence=0.7, coupling_form=form),
     )
 }
 RECIPES = UNCOUPLED | COUPLED

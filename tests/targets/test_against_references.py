@@ -149,13 +149,13 @@ def test_transition_matrices_match_the_oracle(name):
         return slopes[position.tobytes()]
 
     expected = oracle.dmala_matrix(domain, log_density, gradient, step_size=0.6)
-    langevin = transition_matrix(steppe.dmala(0.6), target)
+    langevin = transition_matrix(steppe.dmala(step_size=0.6), target)
     np.testing.assert_allclose(langevin, expected, rtol=0, atol=FINITE_DIFFERENCE_ERROR)
     expected = oracle.gibbs_matrix(domain, log_density)
     gibbs = transition_matrix(steppe.gibbs(), target)
     np.testing.assert_allclose(gibbs, expected, rtol=0, atol=ROUNDING)
     expected = oracle.hamming_ball_matrix(domain, log_density, oracle.blocks_of_size(domain, 3), 1)
-    ball = transition_matrix(steppe.hamming_ball(3, 1), target)
+    ball = transition_matrix(steppe.hamming_ball(block_size=3, radius=1), target)
     np.testing.assert_allclose(ball, expected, rtol=0, atol=ROUNDING)
 
 
@@ -165,6 +165,6 @@ def test_adjusted_samplers_keep_the_law_of_the_reference(name):
     values = np.asarray([reference(position) for position in np.asarray(target.domain.enumerate())])
     law = np.exp(values - values.max()) / np.exp(values - values.max()).sum()
     np.testing.assert_allclose(target_law(target), law, rtol=0, atol=ROUNDING)
-    for recipe in (steppe.dmala(0.6), steppe.gibbs()):
+    for recipe in (steppe.dmala(step_size=0.6), steppe.gibbs()):
         flow = law[:, None] * transition_matrix(recipe, target)
         assert np.abs(flow - flow.T).max() <= ROUNDING

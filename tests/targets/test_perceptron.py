@@ -90,7 +90,7 @@ def test_annealing_solves_random_labels_in_one_program():
             target = targets.perceptron(
                 problem.patterns, problem.labels, "logistic", inverse_temperature=beta
             )
-            sampler = steppe.dmala(0.1).build(target, audit=False)
+            sampler = steppe.dmala(step_size=0.1).build(target, audit=False)
             return sampler.step(key, sampler.init(position))[0].position, None
 
         start = jax.random.bernoulli(key, 0.5, (101,)).astype(jnp.float32)

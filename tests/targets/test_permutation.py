@@ -99,7 +99,7 @@ def test_any_log_density_of_an_order_can_be_sampled_and_is_stored_as_small_integ
     target = steppe.Target(lambda order: -jnp.sum(jnp.abs(order - wishes)), Permutation(4))
     run = steppe.sample(
         target,
-        informed_permutation("swap"),
+        informed_permutation(moves="swap"),
         key=jax.random.key(0),
         num_chains=2,
         num_warmup=10,
@@ -117,7 +117,7 @@ def test_any_log_density_of_an_order_can_be_sampled_and_is_stored_as_small_integ
 
 def test_the_center_is_drawn_about_the_one_hot_matrix():
     target = small_tsp()
-    sampler = informed_permutation("two_opt", coupling_variance=0.01).build(target)
+    sampler = informed_permutation(moves="two_opt", coupling_variance=0.01).build(target)
     position = target.domain.draw(jax.random.key(0))
     state = quick_jit(type(sampler).init)(sampler, position, jax.random.key(1))
     # 36 normals of deviation 0.1 all lie within 0.6 with a false alarm of 1e-7.
@@ -128,7 +128,7 @@ def test_the_center_is_drawn_about_the_one_hot_matrix():
 def test_blackjax_runs_the_recipe():
     run_inference_algorithm = pytest.importorskip("blackjax.util").run_inference_algorithm
     target = small_tsp()
-    sampler = informed_permutation("two_opt", coupling_variance=1.0).build(target)
+    sampler = informed_permutation(moves="two_opt", coupling_variance=1.0).build(target)
 
     def chain(sampler, key):
         start = target.domain.draw(key)
@@ -152,7 +152,7 @@ def test_chains_keep_to_orders_and_to_the_value_of_their_order():
     target = small_tsp(9)
     keys = jax.random.split(jax.random.key(0), 8)
     positions = jax.vmap(target.domain.draw)(keys)
-    sampler = uniform_permutation(KINDS).build(target)
+    sampler = uniform_permutation(moves=KINDS).build(target)
     ends = steps(sampler, keys, positions)
     assert target.domain.contains(ends.position)
     np.testing.assert_allclose(ends.log_density, -target.cost(ends.position), rtol=1e-6)
@@ -165,8 +165,10 @@ def test_an_infinite_coupling_variance_is_no_coupling():
     target = small_tsp(7)
     keys = jax.random.split(jax.random.key(3), 4)
     positions = jax.vmap(target.domain.draw)(keys)
-    plain = steps(informed_permutation("two_opt").build(target), keys, positions)
-    loose = steps(informed_permutation("two_opt", coupling_variance=1e12).build(target), keys, positions)
+    plain = steps(informed_permutation(moves="two_opt").build(target), keys, positions)
+    loose = steps(
+        informed_permutation(moves="two_opt", coupling_variance=1e12).build(target), keys, positions
+    )
     np.testing.assert_array_equal(plain.position, loose.position)
 
 
@@ -181,11 +183,15 @@ def test_recipes_of_sites_and_of_orders_are_not_mixed_up():
 
 
 REFUSED = {
-    "unknown move": (lambda: informed_permutation("3-opt"), RecipeError, r"moves=.*'two_opt'.*'3-opt'"),
-    "no move": (lambda: uniform_permutation(()), RecipeError, r"moves=.*got \(\)"),
-    "move twice": (lambda: uniform_permutation(("swap", "swap")), RecipeError, "each once"),
-    "or_opt has no table": (lambda: informed_permutation("or_opt"), RecipeError, r"got 'or_opt'"),
-    "negative variance": (lambda: informed_permutation("swap", -1.0), RecipeError, "positive number; got -1"),
+    "unknown move": (lambda: informed_permutation(moves="3-opt"), RecipeError, r"moves=.*'two_opt'.*'3-opt'"),
+    "no move": (lambda: uniform_permutation(moves=()), RecipeError, r"moves=.*got \(\)"),
+    "move twice": (lambda: uniform_permutation(moves=("swap", "swap")), RecipeError, "each once"),
+    "or_opt has no table": (lambda: informed_permutation(moves="or_opt"), RecipeError, r"got 'or_opt'"),
+    "negative variance": (
+        lambda: informed_permutation(moves="swap", coupling_variance=-1.0),
+        RecipeError,
+        "positive number; got -1",
+    ),
     "one item": (lambda: Permutation(1), DomainError, "at least 2; got 1"),
     "too many to list": (lambda: Permutation(10).enumerate(), DomainError, "at most 9 items"),
     "too many to number": (lambda: Permutation(13).index(np.arange(13)), DomainError, "fit an index"),

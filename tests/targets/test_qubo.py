@@ -82,7 +82,7 @@ def test_annealing_the_inverse_temperature_in_one_program_finds_the_best_cut():
 
     @jax.jit
     def anneal(key):
-        recipe = steppe.dmala(1.0)
+        recipe = steppe.dmala(step_size=1.0)
 
         def step(position, inputs):
             key, beta = inputs

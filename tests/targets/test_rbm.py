@@ -167,7 +167,7 @@ def flops_of_step(recipe, num_visible):
 
 def test_hamming_ball_costs_the_hidden_layer_only():
     # One full product is 2·400·visible operations; a step may cost a few per visible site for copies.
-    recipe = steppe.hamming_ball(4, 1)
+    recipe = steppe.hamming_ball(block_size=4, radius=1)
     more = flops_of_step(recipe, 3000) - flops_of_step(recipe, 1000)
     assert more < 0.05 * 2 * 400 * 2000
 
@@ -178,7 +178,7 @@ def test_cached_inputs_drift_by_rounding_only():
     # gates are ten times as wide.
     rng = np.random.default_rng(3)
     target = targets.rbm(rng.normal(size=(50, 60)), 0.0, 0.0)
-    sampler = steppe.gibbs(20_000).build(target)
+    sampler = steppe.gibbs(num_updates=20_000).build(target)
     state, _ = jax.jit(sampler.step)(jax.random.key(1), sampler.init(jnp.zeros(60)))
     fresh = target.incremental.init(state.position)
     assert np.abs(np.asarray(state.memory[0].cache) - np.asarray(fresh)).max() < 5e-4

@@ -143,7 +143,12 @@ def assert_samples_the_law(sampler, states, num_steps):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "recipe", [steppe.dmala(0.15), steppe.edmala(0.15, 0.5, 5.0)], ids=["dmala", "edmala"]
+    "recipe",
+    [
+        steppe.dmala(step_size=0.15),
+        steppe.edmala(step_size=0.15, center_step_size=0.5, coupling_variance=5.0),
+    ],
+    ids=["dmala", "edmala"],
 )
 def test_one_decision_per_tour_samples_the_law_of_the_paper(recipe):
     target = targets.tsp_paper()
@@ -157,7 +162,7 @@ def test_one_decision_per_tour_samples_the_law_of_the_paper(recipe):
 def test_informed_moves_with_a_center_sample_the_law_of_the_paper():
     # The order moves in most steps, so a sixtieth of them is enough.
     target = targets.tsp_paper("permutation")
-    sampler = informed_permutation(("two_opt", "insert"), coupling_variance=2.0).build(target)
+    sampler = informed_permutation(moves=("two_opt", "insert"), coupling_variance=2.0).build(target)
     keys = jax.random.split(jax.random.key(0), NUM_CHAINS)
     starts = jax.vmap(lambda key: sampler.init(target.domain.draw(key), key))(keys)
     assert_samples_the_law(sampler, starts, 1000)

@@ -86,7 +86,7 @@ def test_the_reported_likelihood_is_the_exact_one_for_small_machines():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", [steppe.edmala(), steppe.gibbs(2)], ids=lambda r: r.name)
+@pytest.mark.parametrize("recipe", [steppe.edmala(), steppe.gibbs(num_updates=2)], ids=lambda r: r.name)
 def test_any_recipe_serves_as_sampler(recipe):
     trained = training.train_rbm(DATA, 3, sampler=recipe, k=2, **SHORT)
     assert np.isfinite(trained.weights).all()

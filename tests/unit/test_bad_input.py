@@ -147,7 +147,7 @@ STARTS = {
     ),
     "chains without a chain axis": (lambda: check_start(GOOD, jnp.zeros(3), batched=True), "(chains, 3)"),
     "replica out of the domain": (
-        lambda: steppe.robust_ensemble(2).build(GOOD).init(np.full((2, 3), 0.5)),
+        lambda: steppe.robust_ensemble(replicas=2).build(GOOD).init(np.full((2, 3), 0.5)),
         "Replica 0 starts at 0.5 on site 0",
     ),
     "no chains": (lambda: check_start(GOOD, np.zeros((0, 3)), batched=True), "holds no chain"),
@@ -194,15 +194,18 @@ BUILDS = {
     "a function": (lambda: steppe.dmala().build(total), "got function"),
     "nothing": (lambda: steppe.gibbs().build(None), "got NoneType"),
     "a domain": (lambda: steppe.dula().build(BITS), "got Binary"),
-    "block too large": (lambda: steppe.block_gibbs(4).build(GOOD), "changes 4 sites"),
+    "block too large": (lambda: steppe.block_gibbs(block_size=4).build(GOOD), "changes 4 sites"),
     "default ball too large": (lambda: steppe.hamming_ball().build(GOOD), "changes 10 sites"),
-    "too many flips": (lambda: steppe.gwg(4).build(GOOD), "changes 4 sites"),
-    "radius beyond the block": (lambda: steppe.hamming_ball(2, 3), "radius=3"),
+    "too many flips": (lambda: steppe.gwg(num_flips=4).build(GOOD), "changes 4 sites"),
+    "radius beyond the block": (lambda: steppe.hamming_ball(block_size=2, radius=3), "radius=3"),
     "too many joint levels": (
-        lambda: steppe.block_gibbs(21).build(Target(total, steppe.Binary(30))),
+        lambda: steppe.block_gibbs(block_size=21).build(Target(total, steppe.Binary(30))),
         "2.1e+06",
     ),
-    "diverging center": (lambda: steppe.edula(0.1, 4.0, 1.0), "center_step_size=4"),
+    "diverging center": (
+        lambda: steppe.edula(step_size=0.1, center_step_size=4.0, coupling_variance=1.0),
+        "center_step_size=4",
+    ),
     "center diverges in default units": (
         lambda: steppe.edula(center_step_size=5.0).build(GOOD),
         "coupling_variance=1)",
@@ -285,4 +288,4 @@ def test_what_is_no_position_is_not_contained(position):
 
 def test_numbers_of_any_real_kind_are_taken():
     for value in (1, 0.5, np.float32(0.5), np.int64(2), jnp.asarray(0.5)):
-        assert steppe.dmala(value).parameters["step_size"] == float(value)
+        assert steppe.dmala(step_size=value).parameters["step_size"] == float(value)

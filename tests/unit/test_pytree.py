@@ -21,9 +21,8 @@ def test_classes_with_the_same_fields_have_different_structures():
 
 def test_adjusted_and_unadjusted_samplers_have_different_structures():
     target = paper_bernoulli()
-    unadjusted, adjusted = (
-        make(0.1, 0.1).build(target, audit=False) for make in (steppe.edula, steppe.edmala)
-    )
+    made = [make(step_size=0.1, center_step_size=0.1) for make in (steppe.edula, steppe.edmala)]
+    unadjusted, adjusted = (recipe.build(target, audit=False) for recipe in made)
     assert jax.tree.structure(unadjusted) != jax.tree.structure(adjusted)
 
 

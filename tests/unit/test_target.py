@@ -148,7 +148,9 @@ def traces(recipe, target):
     return jax.eval_shape(one_chain, recipe.build(target, audit=False), jax.random.key(0), POSITION)
 
 
-@pytest.mark.parametrize("recipe", [steppe.dmala(), steppe.edula(), steppe.gwg(), steppe.block_gibbs(2)])
+@pytest.mark.parametrize(
+    "recipe", [steppe.dmala(), steppe.edula(), steppe.gwg(), steppe.block_gibbs(block_size=2)]
+)
 def test_log_density_in_half_precision_can_be_sampled(recipe):
     traces(recipe, steppe.Target(half_precision, BITS))
 

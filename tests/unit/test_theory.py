@@ -98,7 +98,7 @@ def test_effective_step_of_the_published_settings():
 
 def test_quadratic_law_is_that_of_dula():
     target, _ = quadratic_target(DOMAINS["ragged"], scale=0.3)
-    law = stationary_law(transition_matrix(steppe.dula(0.5), target))
+    law = stationary_law(transition_matrix(steppe.dula(step_size=0.5), target))
     np.testing.assert_allclose(theory.quadratic_law(target, 2.0), law, atol=1e-5)
 
 
@@ -186,14 +186,18 @@ def test_autocorrelation_time_of_a_chain_that_is_not_reversible_sums_its_correla
 
 
 def test_relaxation_times_of_the_published_step_sizes():
-    assert relaxation_time(transition_matrix(steppe.dula(0.1225), BERNOULLI)) == pytest.approx(46, abs=0.5)
-    assert relaxation_time(transition_matrix(steppe.dmala(0.1), BERNOULLI)) == pytest.approx(116, abs=0.5)
+    assert relaxation_time(transition_matrix(steppe.dula(step_size=0.1225), BERNOULLI)) == pytest.approx(
+        46, abs=0.5
+    )
+    assert relaxation_time(transition_matrix(steppe.dmala(step_size=0.1), BERNOULLI)) == pytest.approx(
+        116, abs=0.5
+    )
 
 
 def test_bias_of_dula_and_gap_of_dmala_on_the_paper_target_are_the_known_ones():
-    assert exact_tv(steppe.dula(0.6), BERNOULLI) == pytest.approx(0.139, abs=5e-4)
-    assert exact_tv(steppe.dmala(0.6), BERNOULLI) < 1e-6
-    matrix = transition_matrix(steppe.dmala(100.0), BERNOULLI)
+    assert exact_tv(steppe.dula(step_size=0.6), BERNOULLI) == pytest.approx(0.139, abs=5e-4)
+    assert exact_tv(steppe.dmala(step_size=0.6), BERNOULLI) < 1e-6
+    matrix = transition_matrix(steppe.dmala(step_size=100.0), BERNOULLI)
     flat = np.isin(np.arange(16), [0b0100, 0b1001])
     assert spectral_gap(matrix) == pytest.approx(0.324, abs=5e-3)
     assert integrated_autocorrelation_time(matrix, flat) == pytest.approx(1.99, abs=0.02)

@@ -51,7 +51,7 @@ def ladder(target: Target) -> list[Member]:
     """Return the members for a target."""
     if not target.domain.is_site_product:
         cooling = schedule(inverse_temperature=geometric(HOT, COLD))
-        return [_member(target, "informed moves", informed_permutation("two_opt"), cooling)]
+        return [_member(target, "informed moves", informed_permutation(moves="two_opt"), cooling)]
     return [
         _member(target, "plain", dmala(), schedule(inverse_temperature=geometric(HOT, COLD))),
         *(_tilted(target, price) for price in PRICES),
@@ -66,7 +66,7 @@ def _tilted(target: Target, price: float) -> Member:
         strength=geometric(HOT * strength, COLD * strength),
     )
     differences = "exact" if target.has_differences else "gradient"
-    recipe = roughness_tilted(strength, differences=differences)
+    recipe = roughness_tilted(strength=strength, differences=differences)
     once = 2 if target.has_differences else 1
     return _member(target, f"tilted {strength:g}", recipe, cooling, once)
 
@@ -75,7 +75,7 @@ def _tied(target: Target, copies: int) -> Member:
     unit = target.domain.squared_unit
     loose, tight = (coupling_variance_from_flip_fraction(f, squared_unit=unit) for f in (LOOSE, TIGHT))
     cooling = schedule(inverse_temperature=geometric(HOT, COLD), coupling_variance=geometric(loose, tight))
-    recipe = robust_ensemble(copies, loose, center="lattice")
+    recipe = robust_ensemble(replicas=copies, coupling_variance=loose, center="lattice")
     return _member(target, f"{copies} copies", recipe, cooling, copies + 1)
 
 

@@ -25,7 +25,7 @@ Scan = Literal["random", "systematic"]
     marker=">",
     reference="Grathwohl, Swersky, Hashemi, Duvenaud, Maddison (2021), *Oops I took a gradient*.",
 )
-def gwg(num_flips: int = 1) -> Recipe:
+def gwg(*, num_flips: int = 1) -> Recipe:
     """Gibbs with gradients: change a few sites, picked with weight `exp(½ gradient · jump)`.
 
     Parameters
@@ -52,7 +52,7 @@ def gwg(num_flips: int = 1) -> Recipe:
     marker="P",
     reference="Geman, Geman (1984).",
 )
-def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
+def gibbs(*, num_updates: int = 1, scan: Scan = "random") -> Recipe:
     """Gibbs sampling: resample single sites from their exact conditionals (Gibbs-X).
 
     Parameters
@@ -82,7 +82,7 @@ def gibbs(num_updates: int = 1, *, scan: Scan = "random") -> Recipe:
     marker="X",
     reference="Textbook material; BG-X in the paper.",
 )
-def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
+def block_gibbs(*, block_size: int = 1, scan: Scan = "random") -> Recipe:
     """Block Gibbs: resample a block of sites jointly over all its levels (BG-X).
 
     Parameters
@@ -111,7 +111,7 @@ def block_gibbs(block_size: int = 1, *, scan: Scan = "random") -> Recipe:
     marker="h",
     reference="Titsias, Yau (2017), *The Hamming ball sampler*.",
 )
-def hamming_ball(block_size: int = 10, radius: int = 1, *, scan: Scan = "random") -> Recipe:
+def hamming_ball(*, block_size: int = 10, radius: int = 1, scan: Scan = "random") -> Recipe:
     """Hamming-ball sampler: resample a block within a ball about a uniform point near it (HB-X-Y).
 
     Parameters
@@ -134,7 +134,7 @@ def hamming_ball(block_size: int = 10, radius: int = 1, *, scan: Scan = "random"
     if radius > size:
         raise RecipeError(
             f"`hamming_ball(block_size={size}, radius={radius})`: the radius counts changed sites of the "
-            f"block, so it is at most {size}. `block_gibbs({size})` resamples the whole block."
+            f"block, so it is at most {size}. `block_gibbs(block_size={size})` resamples the whole block."
         )
     scan = choice("hamming_ball(scan=...)", scan, Scan)
     return recipe("hamming_ball", GibbsBlock(block_size=size, radius=radius, scan=scan))

@@ -34,10 +34,10 @@ Differences = Literal["gradient", "exact"]
     "center draws are ours.",
 )
 def robust_ensemble(
-    replicas: int = 4,
-    coupling_variance: float | None = None,
-    step_size: float | None = None,
     *,
+    step_size: float | None = None,
+    coupling_variance: float | None = None,
+    replicas: int = 4,
     center: CenterKind = "gaussian",
     center_weight: float = 0.0,
 ) -> Recipe:
@@ -98,9 +98,9 @@ def robust_ensemble(
     reference="This library.",
 )
 def roughness_tilted(
-    strength: float = 1.0,
-    step_size: float | None = None,
     *,
+    step_size: float | None = None,
+    strength: float = 1.0,
     base: TiltBase = "dmala",
     differences: Differences = "gradient",
     coupling_variance: float | None = None,

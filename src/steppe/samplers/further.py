@@ -33,7 +33,7 @@ FLOW_STEP = Relative(0.5)
     reference="Sun, Dai, Dai, Zhou, Schuurmans (2023), *Discrete Langevin samplers via Wasserstein gradient "
     "flow*.",
 )
-def dlmc(step_size: float | None = None) -> Recipe:
+def dlmc(*, step_size: float | None = None) -> Recipe:
     """Discrete Langevin Monte Carlo (Sun et al. 2023): `dmala` whose sites follow a jump process for a time.
 
     Parameters
@@ -61,7 +61,7 @@ def dlmc(step_size: float | None = None) -> Recipe:
     marker="|",
     reference="Sun, Dai, Xia, Ramamurthy (2022), *Path auxiliary proposal for MCMC in discrete space*.",
 )
-def pas(max_flips: int = 3) -> Recipe:
+def pas(*, max_flips: int = 3) -> Recipe:
     """Path-auxiliary sampler (Sun et al. 2022, fast form): `gwg` with a random number of flips.
 
     Parameters
@@ -87,7 +87,7 @@ def pas(max_flips: int = 3) -> Recipe:
     reference="Pynadath, Bhattacharya, Hariharan, Zhang (2024), *Gradient-based discrete sampling with "
     "automatic cyclical scheduling*; every move adjusted here.",
 )
-def dmala_cyclical(step_size: float | None = None, cycle_length: int = 4, *, smallest: float = 0.1) -> Recipe:
+def dmala_cyclical(*, step_size: float | None = None, cycle_length: int = 4, smallest: float = 0.1) -> Recipe:
     """`dmala` whose step is a cycle of step sizes, from bold to careful, each with its own decision.
 
     Parameters
@@ -123,7 +123,7 @@ def dmala_cyclical(step_size: float | None = None, cycle_length: int = 4, *, sma
     reference="Swendsen, Wang (1986); Geyer (1991).",
 )
 def parallel_tempering(
-    base: Recipe | None = None, inverse_temperatures: Sequence[float] = (1.0, 0.6, 0.36)
+    base: Recipe | None = None, *, inverse_temperatures: Sequence[float] = (1.0, 0.6, 0.36)
 ) -> Recipe:
     """Any adjusted recipe without center, run at several temperatures whose chains swap places.
 

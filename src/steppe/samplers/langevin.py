@@ -37,7 +37,7 @@ PAPER = "Mohanty, Bhattacharya, Zhang (2025), *Entropy-guided sampling of flat m
     marker="o",
     reference="Zhang, Liu, Liu (2022), *A Langevin-like sampler for discrete distributions*.",
 )
-def dula(step_size: float | None = None) -> Recipe:
+def dula(*, step_size: float | None = None) -> Recipe:
     """Discrete unadjusted Langevin: every site moves at once, nothing is corrected.
 
     Parameters
@@ -63,7 +63,7 @@ def dula(step_size: float | None = None) -> Recipe:
     marker="s",
     reference="Zhang, Liu, Liu (2022), *A Langevin-like sampler for discrete distributions*.",
 )
-def dmala(step_size: float | None = None) -> Recipe:
+def dmala(*, step_size: float | None = None) -> Recipe:
     """Metropolis-adjusted `dula`.
 
     Parameters
@@ -89,10 +89,10 @@ def dmala(step_size: float | None = None) -> Recipe:
     reference=f"{PAPER}, Algorithm 1.",
 )
 def edula(
+    *,
     step_size: float | None = None,
     center_step_size: float | None = None,
     coupling_variance: float | None = None,
-    *,
     coupling_form: CouplingForm = "linear",
     center_start: CenterStart = "position",
 ) -> Recipe:
@@ -141,10 +141,10 @@ def edula(
     reference=f"{PAPER}, Algorithm 1.",
 )
 def edmala(
+    *,
     step_size: float | None = None,
     center_step_size: float | None = None,
     coupling_variance: float | None = None,
-    *,
     coupling_form: CouplingForm = "linear",
     center_start: CenterStart = "position",
 ) -> Recipe:
@@ -187,9 +187,9 @@ def edmala(
     reference=f"{PAPER}, the Gibbs-like update of the appendix.",
 )
 def edula_glu(
+    *,
     step_size: float | None = None,
     coupling_variance: float | None = None,
-    *,
     coupling_form: CouplingForm = "linear",
     center_start: CenterStart = "position",
 ) -> Recipe:
@@ -220,9 +220,9 @@ def edula_glu(
     reference=f"{PAPER}, the Gibbs-like update of the appendix, with the coupling in the ratio.",
 )
 def edmala_glu(
+    *,
     step_size: float | None = None,
     coupling_variance: float | None = None,
-    *,
     coupling_form: CouplingForm = "linear",
     center_start: CenterStart = "position",
 ) -> Recipe:
@@ -254,10 +254,10 @@ def edmala_glu(
     reference="This library; the Ornstein–Uhlenbeck refresh is textbook material.",
 )
 def edmala_ou(
+    *,
     step_size: float | None = None,
     coupling_variance: float | None = None,
     persistence: float = 0.9,
-    *,
     coupling_form: CouplingForm = "linear",
     center_start: CenterStart = "position",
 ) -> Recipe:

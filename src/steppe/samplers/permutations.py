@@ -27,7 +27,7 @@ __all__ = ["informed_permutation", "uniform_permutation"]
     reference="Zanella (2020), *Informed proposals for local MCMC in discrete spaces*.",
 )
 def informed_permutation(
-    moves: str | Sequence[str] = "two_opt", coupling_variance: float | None = None
+    *, moves: str | Sequence[str] = "two_opt", coupling_variance: float | None = None
 ) -> Recipe:
     """Locally informed moves of an order: every move is weighed by `exp(½ ΔU)`, one is decided on.
 
@@ -71,7 +71,7 @@ def informed_permutation(
     marker="2",
     reference="Kirkpatrick, Gelatt, Vecchi (1983), with 2-opt of Croes (1958) and Or-opt of Or (1976).",
 )
-def uniform_permutation(moves: str | Sequence[str] = ("two_opt", "or_opt")) -> Recipe:
+def uniform_permutation(*, moves: str | Sequence[str] = ("two_opt", "or_opt")) -> Recipe:
     """Uniform moves of an order, accepted or rejected: cheap steps, for annealing and for large orders.
 
     Parameters

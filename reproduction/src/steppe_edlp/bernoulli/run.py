@@ -111,7 +111,7 @@ def _describe_effective_step(recipe: Recipe, known: SmallTarget) -> Row:
     built = recipe.build(known.target, audit=False)
     names = ("step_size", "coupling_variance", "center_step_size")
     step = effective_step_size(*(float(built.parameters[name]) for name in names)).value
-    exact = samplers.dula(step).log_law(known.target).positions()
+    exact = samplers.dula(step_size=step).log_law(known.target).positions()
     return _describe_exact(f"dula({step:g})", "exact distribution of dula at α_eff", known, exact)
 
 

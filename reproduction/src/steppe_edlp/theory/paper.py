@@ -49,7 +49,7 @@ def dula_bias(target: Target, step_size: float) -> Bound:
     figures = constants(target)
     exact = None
     if figures.num_states <= MAX_PAIRED:
-        law = stationary_law(transition_matrix(dula(step_size), target))
+        law = stationary_law(transition_matrix(dula(step_size=step_size), target))
         exact = float(np.abs(law - target_law(target)).sum())
     log_value = figures.log_normalizer + figures.curvature.lipschitz / 4 - 1 / (2 * step_size)
     assumptions = _assumptions(figures, step_size) | _quadratic(figures)

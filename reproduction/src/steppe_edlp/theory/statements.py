@@ -91,7 +91,7 @@ BOUNDS: dict[str, Callable[[float], Bound]] = {
 def find_small_step_limit(step_size: float) -> Content:
     """Probability of the bit of `hidden_unit` under `dula` at a small step, and under `π`."""
     target = hidden_bit()
-    exact = stationary_law(transition_matrix(samplers.dula(step_size), target))
+    exact = stationary_law(transition_matrix(samplers.dula(step_size=step_size), target))
     return {"limit": float(exact[1]), "target": float(target_law(target)[1])}
 
 

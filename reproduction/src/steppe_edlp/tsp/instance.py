@@ -16,7 +16,7 @@ from steppe.samplers.permutations import informed_permutation
 from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.work import Content, Work
 
-MOVES = informed_permutation(("two_opt", "insert"))
+MOVES = informed_permutation(moves=("two_opt", "insert"))
 # Temperatures in units of the median distance to the nearest city.
 HOT, COLD = 0.5, 0.07
 # Without geometry the nearest city says little about what a change costs: start and stay warmer.

@@ -55,7 +55,7 @@ def best(name: str, target: steppe.Target) -> tuple[float, float, float, float]:
     """Most flips, their standard error, acceptance there, and the step size."""
     rows = []
     for step_size in STEP_SIZES[name]:
-        sampler = RECIPES[name](step_size).build(target)
+        sampler = RECIPES[name](step_size=step_size).build(target)
         flips, rate = (np.asarray(values) for values in figures(sampler, jax.random.key(0)))
         error = flips.std(ddof=1) / np.sqrt(NUM_CHAINS)
         rows.append((float(flips.mean()), float(error), float(rate.mean()), step_size))

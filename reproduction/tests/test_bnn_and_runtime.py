@@ -37,7 +37,9 @@ def test_log_points_are_five_steps_apart_and_have_outputs_of_every_row():
 @pytest.mark.slow
 def test_cooling_adapts_only_corrected_samplers_and_only_while_it_lasts():
     target = binary_network(X, Y, 4)
-    hot = log_chains(target, steppe.dmala(step_size=5.0), X, 0, num_chains=5, num_points=60, heat=Heat(50, 0.5))
+    hot = log_chains(
+        target, steppe.dmala(step_size=5.0), X, 0, num_chains=5, num_points=60, heat=Heat(50, 0.5)
+    )
     assert hot.acceptance[-10:].mean() > hot.acceptance[0]
     cold = log_chains(target, steppe.dula(step_size=0.1), X, 0, num_chains=5, num_points=4, heat=Heat(2, 0.5))
     np.testing.assert_allclose(cold.acceptance, 1)

@@ -75,8 +75,13 @@ def test_parts_of_a_text_are_said_when_all_their_words_hold():
 
 
 def test_settings_are_named_by_the_symbols_of_the_paper():
-    assert describe_recipe(samplers.edula(step_size=0.2, center_step_size=0.1, coupling_variance=0.1)) == "η = 0.1, α = 0.2, α_a = 0.1"
-    assert describe_recipe(samplers.robust_ensemble(replicas=3, coupling_variance=0.5, step_size=0.4)).startswith("y = 3, ")
+    assert (
+        describe_recipe(samplers.edula(step_size=0.2, center_step_size=0.1, coupling_variance=0.1))
+        == "η = 0.1, α = 0.2, α_a = 0.1"
+    )
+    assert describe_recipe(
+        samplers.robust_ensemble(replicas=3, coupling_variance=0.5, step_size=0.4)
+    ).startswith("y = 3, ")
 
 
 def test_schedule_of_an_instance_is_chosen_by_the_other_instances():

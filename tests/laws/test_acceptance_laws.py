@@ -48,7 +48,7 @@ def test_unadjusted_is_metropolis_with_acceptance_forced(monkeypatch, name):
 def rejected_mass(step_size: float, target: steppe.Target) -> float:
     """Probability that `dmala` rejects, in stationarity: what it adds to the diagonal of `dula`."""
     adjusted, free = (
-        np.diag(transition_matrix(make(step_size), target)) for make in (steppe.dmala, steppe.dula)
+        np.diag(transition_matrix(make(step_size=step_size), target)) for make in (steppe.dmala, steppe.dula)
     )
     return float(target_law(target) @ (adjusted - free))
 
@@ -102,7 +102,11 @@ def test_rejection_of_edmala_vanishes_as_center_step_to_the_power_three_halves()
 
 
 @pytest.mark.parametrize(
-    "make", [steppe.dmala, lambda ε: steppe.edmala(step_size=ε, center_step_size=ε, coupling_variance=1.0)]
+    "make",
+    [
+        lambda ε: steppe.dmala(step_size=ε),
+        lambda ε: steppe.edmala(step_size=ε, center_step_size=ε, coupling_variance=1.0),
+    ],
 )
 def test_acceptance_goes_to_one_as_all_steps_go_to_zero(make):
     target = target_on("spin")

@@ -123,3 +123,18 @@ def test_shards_cannot_pool(tmp_path):
             shard=(0, 2),
             out=tmp_path / "run",
         )
+
+
+def test_the_recipe_of_a_run_carries_what_was_adapted_into_build():
+    adapt = Adapt(center_distance=1.5)
+    run = small_run(steppe.edmala(center_step_size=0.2, coupling_variance=2.0), adapt=adapt, num_warmup=200)
+    found = run.recipe.build(TARGET).parameters
+    last = {name: run.trace.statistic(name)[:, -1] for name in ("step_size", "coupling_variance")}
+    for name, values in last.items():
+        np.testing.assert_allclose(found[name], np.exp(np.log(values).mean()), rtol=1e-5)
+    np.testing.assert_allclose(found["center_step_size"], 0.1 * found["coupling_variance"], rtol=1e-5)
+
+
+def test_the_recipe_of_a_run_without_adaptation_is_the_one_given():
+    given = steppe.edmala(step_size=0.3)
+    assert small_run(given, adapt=False).recipe.build(TARGET).parameters == given.build(TARGET).parameters

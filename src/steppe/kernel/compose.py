@@ -139,7 +139,7 @@ class Recipe(eqx.Module):
     def check_ranges(self) -> None:
         """Refuse hyper-parameters out of their range, in the precision of the sampler."""
         for name, value, declared in list_parameters(self):
-            if isinstance(value, Relative) or not is_concrete(value):
+            if is_relative(value) or not is_concrete(value):
                 continue
             if not (declared.contains(float(value)) and jnp.isfinite(value)):
                 raise RecipeError(
@@ -159,7 +159,7 @@ class Recipe(eqx.Module):
         unit = target.domain.squared_unit
 
         def resolve(number: Number | Relative) -> Array:
-            value = number.resolve(unit) if isinstance(number, Relative) else number
+            value = number.resolve(unit) if is_relative(number) else number
             with np.errstate(over="ignore"):  # out of range is said by `check_ranges`, with the name
                 return jnp.asarray(value, jnp.result_type(float))
 

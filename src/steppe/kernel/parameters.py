@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 import equinox as eqx
 from jax import Array
 from jax.tree_util import KeyPath, keystr, tree_map_with_path
+from typing_extensions import TypeIs
 
 from steppe.pytree import Relative
 
@@ -96,6 +97,6 @@ def replace_parameters(node: M, values: Mapping[str, Number | Relative]) -> M:
     return tree_map_with_path(replace, node, is_leaf=is_relative)
 
 
-def is_relative(node: object) -> bool:
+def is_relative(node: object) -> TypeIs[Relative]:
     """Whether a node is a number in units of a domain."""
     return isinstance(node, Relative)

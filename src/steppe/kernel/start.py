@@ -1,11 +1,10 @@
 """Where a chain may start: checked before anything runs, with the offending chain and value named."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.compiling import quick_jit
 from steppe.errors import StartError
@@ -13,7 +12,7 @@ from steppe.pytree import is_concrete
 from steppe.target import Target
 
 
-def start_array(positions: Any) -> np.ndarray:
+def start_array(positions: ArrayLike) -> np.ndarray:
     """Return starting positions as an array of real numbers."""
     try:
         array = np.asarray(positions)
@@ -27,7 +26,7 @@ def start_array(positions: Any) -> np.ndarray:
     return array
 
 
-def check_gradient(gradient: Any) -> None:
+def check_gradient(gradient: Array | None) -> None:
     """Refuse a start from which a gradient sampler cannot take a step."""
     if gradient is not None and is_concrete(gradient) and not np.isfinite(np.asarray(gradient)).all():
         raise StartError(
@@ -38,7 +37,7 @@ def check_gradient(gradient: Any) -> None:
 
 def check_start(
     target: Target,
-    positions: Any,
+    positions: ArrayLike,
     *,
     batched: bool = False,
     num_chains: int | None = None,

@@ -115,6 +115,30 @@ class Run:
         return cls(trace, record, path=path, seconds=seconds)
 
     @property
+    def recipe(self) -> Recipe:
+        """The recipe with what warm-up adapted: to build a sampler with, or to start another run from.
+
+        Chains adapt alone, so a step size is the geometric mean over chains. A center step size keeps its
+        ratio to an adapted coupling variance.
+        """
+        if self._recipe is None or self._engine is None:
+            raise RunError(
+                "`run.recipe` is at hand where the run was sampled; a run on disk has the hyper-parameters "
+                "it was started with in `run.description.parameters`."
+            )
+        given = self._engine.sampler.parameters
+        names = [name for name in ("step_size", "coupling_variance") if self.trace.has(name)]
+        found = {
+            name: float(np.exp(np.log(self.trace.statistic(name)[:, -1]).mean()))
+            for name in names
+            if name in given
+        }
+        if "coupling_variance" in found and "center_step_size" in given:
+            ratio = found["coupling_variance"] / float(given["coupling_variance"])
+            found["center_step_size"] = float(given["center_step_size"]) * ratio
+        return self._recipe.replace(**found)
+
+    @property
     def data(self) -> "DataTree":
         """The run as an xarray `DataTree` in ArviZ schema."""
         return self.trace.to_datatree({"steppe": self.description.model_dump_json()})

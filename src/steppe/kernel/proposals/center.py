@@ -6,7 +6,7 @@ from jax import Array
 from steppe.errors import RecipeError
 from steppe.kernel.density import JointDensity
 from steppe.kernel.distributions import Gaussian
-from steppe.kernel.parameters import FRACTION, POSITIVE, Number, optional_parameter, parameter
+from steppe.kernel.parameters import FRACTION, POSITIVE, Number, is_relative, optional_parameter, parameter
 from steppe.kernel.types import CENTER, ChainState, Distribution
 from steppe.pytree import Relative, is_concrete
 from steppe.target import Target
@@ -35,7 +35,7 @@ class CenterProposal(eqx.Module):
         raise RecipeError("A center has no list of values to enumerate.")
 
     def check(self, name: str, target: Target) -> None:
-        """Any domain has a center."""
+        """Every domain has a center."""
 
 
 class CenterLangevin(CenterProposal):
@@ -97,7 +97,7 @@ def check_center_is_stable(
     name: str, center_step_size: Number | Relative, coupling_variance: Number | Relative
 ) -> None:
     """Refuse an unadjusted center step that diverges: `α_a ≥ 4η`."""
-    if isinstance(center_step_size, Relative) or isinstance(coupling_variance, Relative):
+    if is_relative(center_step_size) or is_relative(coupling_variance):
         return  # not known before a domain is
     if not is_concrete((center_step_size, coupling_variance)):
         return

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from small_runs import TARGET as FOUR_BITS
+from small_runs import small_run
 
 import steppe
 from steppe.errors import RunError
@@ -128,7 +130,7 @@ def test_shards_cannot_pool(tmp_path):
 def test_the_recipe_of_a_run_carries_what_was_adapted_into_build():
     adapt = Adapt(center_distance=1.5)
     run = small_run(steppe.edmala(center_step_size=0.2, coupling_variance=2.0), adapt=adapt, num_warmup=200)
-    found = run.recipe.build(TARGET).parameters
+    found = run.recipe.build(FOUR_BITS).parameters
     last = {name: run.trace.statistic(name)[:, -1] for name in ("step_size", "coupling_variance")}
     for name, values in last.items():
         np.testing.assert_allclose(found[name], np.exp(np.log(values).mean()), rtol=1e-5)
@@ -137,4 +139,6 @@ def test_the_recipe_of_a_run_carries_what_was_adapted_into_build():
 
 def test_the_recipe_of_a_run_without_adaptation_is_the_one_given():
     given = steppe.edmala(step_size=0.3)
-    assert small_run(given, adapt=False).recipe.build(TARGET).parameters == given.build(TARGET).parameters
+    assert (
+        small_run(given, adapt=False).recipe.build(FOUR_BITS).parameters == given.build(FOUR_BITS).parameters
+    )

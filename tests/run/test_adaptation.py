@@ -139,6 +139,6 @@ def test_the_recipe_of_a_run_carries_what_was_adapted_into_build():
 
 def test_the_recipe_of_a_run_without_adaptation_is_the_one_given():
     given = steppe.edmala(step_size=0.3)
-    assert (
-        small_run(given, adapt=False).recipe.build(FOUR_BITS).parameters == given.build(FOUR_BITS).parameters
-    )
+    found = small_run(given, adapt=False).recipe.build(FOUR_BITS).parameters
+    for name, value in given.build(FOUR_BITS).parameters.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-6)  # through a mean of logarithms

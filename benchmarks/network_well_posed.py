@@ -28,7 +28,7 @@ def posterior_mean_rmse(data, seed, options):
     whole = targets.binary_network(
         data.train.x, data.train.y, options.hidden, temperature=options.temperature
     )
-    scale = float(whole.model.output_scale) * options.spread
+    scale = float(whole.output_scale) * options.spread
     whole = targets.binary_network(
         data.train.x, data.train.y, options.hidden, temperature=options.temperature, output_scale=scale
     )
@@ -38,7 +38,7 @@ def posterior_mean_rmse(data, seed, options):
         options.hidden,
         temperature=float(whole.temperature),
         output_scale=scale,
-        output_offset=float(whole.model.output_offset),
+        output_offset=float(whole.output_offset),
     )
     annealed = steppe.anneal(
         part,

@@ -48,7 +48,7 @@ def main():
 
 def mean_error(network, states):
     """Mean squared error, from U = −temperature · error."""
-    return float(-jax.vmap(network.log_density)(jnp.asarray(states)).mean() / network.model.temperature)
+    return float(-jax.vmap(network.log_density)(jnp.asarray(states)).mean() / network.temperature)
 
 
 def flipped(states, share, num_copies=50):

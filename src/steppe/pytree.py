@@ -72,15 +72,15 @@ class Relative(eqx.Module):
 
 
 def as_pytree(function: Any) -> Any:
-    """Wrap plain functions so that they have no leaves; of those that are pytrees, put arrays on the device.
+    """Wrap plain functions, to have no leaves; put the arrays of those that are pytrees on the device."""
+    return Partial(function) if jax.tree_util.all_leaves([function]) else jax.tree.map(on_device, function)
+
+
+def on_device(leaf: Any) -> Any:
+    """Return a NumPy array as one of jax, and anything else as it is.
 
     In jax 0.10 a NumPy array that was traced in one precision and is passed in the other reaches the program
     in the wrong size; an array of jax keeps the precision it was made in.
     """
-    if jax.tree_util.all_leaves([function]):
-        return Partial(function)
-    return jax.tree.map(_on_device, function)
-
-
-def _on_device(leaf: Any) -> Any:
-    return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "biufc" else leaf
+    is_numeric = isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "biufc"
+    return jnp.asarray(leaf) if is_numeric else leaf

@@ -9,7 +9,7 @@ import pytest
 
 import steppe
 from contract.cases import quick_jit
-from steppe import targets
+from steppe import routes, targets
 from steppe.errors import DomainError, TargetError
 from steppe.samplers.permutations import informed_permutation
 from steppe.targets.tsp_bits import PAPER_CITIES, PAPER_CORNERS, PAPER_WEIGHTS
@@ -244,3 +244,19 @@ def test_bad_input_is_refused_by_name(name):
 def test_a_tour_that_is_not_a_permutation_is_refused(encoding):
     with pytest.raises(DomainError, match="item 2 is there 2 times and item 7 not at all"):
         targets.tsp_paper(encoding).position([0, 1, 2, 3, 4, 5, 6, 2])
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_canonical_form_and_distance_of_tours_are_those_of_their_cycles(symmetric):
+    rng = np.random.default_rng(5)
+    lengths = rng.uniform(1, 2, (6, 6))
+    target = targets.tsp(lengths + lengths.T if symmetric else lengths)
+    tours = np.stack([rng.permutation(6) for _ in range(20)]).astype(np.float32)
+    np.testing.assert_array_equal(
+        quick_jit(jax.vmap(target.canonical))(tours),
+        routes.canonical_tours(tours, directed=not symmetric),
+    )
+    np.testing.assert_array_equal(
+        quick_jit(jax.vmap(target.distance))(tours, tours[::-1]),
+        routes.edge_distance(tours, tours[::-1], directed=not symmetric),
+    )

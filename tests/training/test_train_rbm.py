@@ -54,10 +54,10 @@ def test_the_gap_has_the_gradient_of_the_likelihood_when_samples_follow_the_law(
         start = contrastive.Parameters(*(jnp.asarray(rng.normal(size=s)) for s in ((3, 6), (3,), (6,))))
 
         def likelihood(parameters):
-            values = targets.rbm(*parameters).model.log_density
+            values = targets.rbm(*parameters).log_density
             return jnp.mean(values(DATA * 1.0)) - jax.nn.logsumexp(values(STATES))
 
-        law = jax.nn.softmax(targets.rbm(*start).model.log_density(jnp.asarray(STATES)))
+        law = jax.nn.softmax(targets.rbm(*start).log_density(jnp.asarray(STATES)))
         draws = np.repeat(STATES, np.round(np.asarray(law) * 100_000).astype(int), axis=0)
         gap = jax.grad(contrastive._gap)(start, jnp.asarray(DATA * 1.0), jnp.asarray(draws))
         exact = jax.grad(likelihood)(start)

@@ -25,7 +25,6 @@ LAYERS = [
     "validation",
     "random",
     "domain",
-    "batching",
     "target",
     "audit",
     "kernel",
@@ -124,7 +123,7 @@ def test_slow_or_optional_packages_are_imported_where_they_are_needed():
 
 
 def test_the_parser_sees_imports():
-    assert Arrow("steppe.target", "steppe.domain", True) in ARROWS
+    assert Arrow("steppe.target.base", "steppe.domain", True) in ARROWS
     assert Arrow("steppe.kernel.blocks.metropolis", "steppe.random.draws", True) in ARROWS
     assert any(not arrow.is_eager for arrow in ARROWS)
 

@@ -9,6 +9,7 @@ from jax.tree_util import Partial
 import steppe
 from contract.cases import one_chain, quick_jit, starts
 from exact_targets import DOMAINS, target_named
+from steppe.errors import TargetError
 
 BITS = steppe.Binary(4)
 WEIGHTS = np.array([0.5, -1.0, 2.0, 0.25])
@@ -131,6 +132,113 @@ def test_compiled_functions_and_callable_objects_are_targets():
 def test_representation_tells_what_is_on_offer():
     target = steppe.Target(quartic, BITS, is_valid=is_small)
     assert repr(target) == "Target(Binary(4), log_density, is_valid)"
+
+
+# ---- Subclasses ------------------------------------------------------------------------------------------
+
+
+class Linear(steppe.Target):
+    """A subclass with nothing but what it must have."""
+
+    weights: jax.Array
+
+    def log_density(self, position):
+        return self.weights @ position
+
+
+class Constrained(Linear):
+    """A subclass that brings everything; each method says by its result that it was called."""
+
+    def value_and_grad(self, position):
+        return self.weights @ position, 2 * self.weights
+
+    def batched_value_and_grad(self, stack):
+        return stack @ self.weights, jnp.broadcast_to(3 * self.weights, stack.shape)
+
+    def differences(self, position):
+        return self.weights[:, None] * (jnp.arange(2) - position[:, None])
+
+    def is_valid(self, position):
+        return is_small(position)
+
+
+class Doubled(Linear):
+    def log_density(self, position):
+        return 2 * super().log_density(position)
+
+
+def test_subclass_of_two_lines_is_the_target_of_its_wrapped_function():
+    subclassed, wrapped = Linear(BITS, WEIGHTS), steppe.Target(Partial(linear, WEIGHTS), BITS)
+    for name in ("log_density", "value_and_grad", "differences", "is_valid"):
+        ours, theirs = (getattr(target, name)(POSITION) for target in (subclassed, wrapped))
+        jax.tree.map(np.testing.assert_array_equal, ours, theirs)
+    assert [leaf.shape for leaf in jax.tree.leaves(subclassed)] == [(4,)]
+    assert subclassed.offers == ("log_density",)
+    assert repr(subclassed) == "Linear(Binary(4), log_density)"
+
+
+def test_methods_of_a_subclass_are_masked_where_the_position_is_not_valid():
+    target = Constrained(BITS, WEIGHTS)
+    value, gradient = target.value_and_grad(POSITION)
+    assert float(target.log_density(POSITION)) == float(value) == -np.inf
+    np.testing.assert_array_equal(gradient, 2 * WEIGHTS)
+    table = np.asarray(target.differences(jnp.asarray([1.0, 1.0, 0.0, 0.0])))
+    assert (table[2:, 1] == -np.inf).all()
+    assert np.isfinite(table[:2]).all()
+
+
+def test_batched_method_of_a_subclass_serves_mapped_chains():
+    gradients = jax.vmap(Constrained(BITS, WEIGHTS).value_and_grad)(jnp.zeros((5, 4)))[1]
+    np.testing.assert_array_equal(gradients, np.tile(3 * WEIGHTS, (5, 1)))
+
+
+def test_subclass_of_a_subclass_calls_its_parent():
+    target = Doubled(BITS, WEIGHTS)
+    assert float(target.log_density(POSITION)) == 5.5
+    np.testing.assert_array_equal(target.value_and_grad(POSITION)[1], 2 * WEIGHTS)
+
+
+def test_changing_arrays_of_a_subclass_does_not_recompile():
+    num_traces = 0
+
+    @jax.jit
+    def evaluate(target):
+        nonlocal num_traces
+        num_traces += 1
+        return target.log_density(POSITION)
+
+    assert [float(evaluate(Linear(BITS, scale * WEIGHTS))) for scale in (1, 2)] == [2.75, 5.5]
+    assert num_traces == 1
+
+
+def test_subclasses_with_the_same_fields_do_not_share_programs():
+    evaluate = jax.jit(lambda target: target.log_density(POSITION))
+    assert float(evaluate(Linear(BITS, WEIGHTS))) == 2.75
+    assert float(evaluate(Doubled(BITS, WEIGHTS))) == 5.5
+
+
+def test_subclass_is_refused_as_a_wrapped_function_would_be():
+    class Shapeless(Linear):
+        def differences(self, position):
+            return position
+
+    class Empty(steppe.Target):
+        pass
+
+    with pytest.raises(TargetError, match=r"`differences` must return a table .* of shape \(4, 2\)"):
+        Shapeless(BITS, WEIGHTS)
+    with pytest.raises(TargetError, match="needs a method `log_density"):
+        Empty(BITS)
+    with pytest.raises(TargetError, match="needs a domain such as"):
+        Linear(4, WEIGHTS)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TargetError, match="must return one real number"):
+        Linear(BITS, np.ones((2, 4)))
+
+
+def test_positions_stand_for_themselves_and_differ_by_their_sites():
+    target = Linear(BITS, WEIGHTS)
+    np.testing.assert_array_equal(target.canonical(POSITION), POSITION)
+    assert int(target.distance(POSITION, jnp.zeros(4))) == 3
 
 
 # ---- Log-densities of an unusual type -----------------------------------------------------------------

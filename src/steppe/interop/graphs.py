@@ -7,7 +7,6 @@ full matrix, whichever is faster for the graph at hand.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-import jax
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -15,22 +14,20 @@ from jax.typing import ArrayLike
 from steppe.domain import Binary, Spin, Variable
 from steppe.errors import TargetError
 from steppe.optional import needed
-from steppe.targets.checks import array_of_shape, choice, number, positive
+from steppe.targets.checks import array_of_shape, choice, number, positive, real_array
 from steppe.targets.graphs import Graph, read_graph
-from steppe.targets.model import ModelTarget, target_of
 from steppe.targets.pairwise import Pairwise
 from steppe.targets.qubo import bonds_of, max_cut
 
 GraphProblem = Literal["ising", "max_cut", "qubo"]
 
 
-@jax.tree_util.register_pytree_node_class
-class BinaryQuadratic(ModelTarget):
+class BinaryQuadratic(Pairwise):
     """An energy that is quadratic in bits or spins, to be minimised."""
 
     def energy(self, position: Array) -> Array:
         """Energy of one position with its offset, smaller is better."""
-        return -self.model.unscaled(position)
+        return -self.unscaled(position)
 
 
 def from_bqm(bqm: Any, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadratic:
@@ -52,7 +49,7 @@ def from_bqm(bqm: Any, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadrat
     if not bqm.num_variables:
         raise TargetError("`from_bqm(bqm)` needs at least one variable; this model is empty.")
     linear, (rows, columns, biases), offset = bqm.to_numpy_vectors(variable_order=list(bqm.variables))
-    graph = Graph(np.stack([rows, columns], axis=1), np.asarray(biases), len(linear))
+    graph = Graph(np.stack([rows, columns], axis=1), real_array("from_bqm(quadratic)", biases), len(linear))
     is_spin = bqm.vartype is dimod.SPIN
     labels = [str(label) for label in bqm.variables]
     return _from_energy("from_bqm", graph, labels, linear, offset, is_spin, inverse_temperature)
@@ -60,7 +57,7 @@ def from_bqm(bqm: Any, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadrat
 
 def from_networkx(
     graph: Any, problem: GraphProblem = "max_cut", *, inverse_temperature: ArrayLike = 1.0
-) -> ModelTarget:
+) -> Pairwise:
     """Target of an optimisation problem on a networkx graph.
 
     Sites are numbered in the order of `graph.nodes`. The attribute `weight` counts, of edges (1 where there
@@ -137,14 +134,13 @@ def _from_energy(
     weights = array_of_shape(f"{name}(edge weight)", graph.weights, (len(graph.edges),))
     # As dimod writes them: spins s, bits x.
     named = Variable("s" if is_spin else "x", (graph.num_sites,), labels=tuple(labels))
-    model = Pairwise(
+    return BinaryQuadratic(
+        domain=(Spin if is_spin else Binary)(graph.num_sites).with_variables(named),
         bonds=bonds_of(graph._replace(weights=-weights)),
         field=-array_of_shape(f"{name}(node weight)", linear, (graph.num_sites,)),
         offset=-number(f"{name}(offset)", offset),
         inverse_temperature=positive(f"{name}(inverse_temperature=...)", inverse_temperature),
-        domain=(Spin if is_spin else Binary)(graph.num_sites).with_variables(named),
     )
-    return target_of(model, BinaryQuadratic)
 
 
 def _not_quadratic(function: str, model: Any) -> str:

@@ -1,9 +1,9 @@
 """Several named discrete variables as the sites of one domain, and back."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
-import jax
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -11,7 +11,7 @@ from jax import Array
 from steppe.domain import Binary, Categorical, Domain, Ordinal, Variable
 from steppe.errors import TargetError
 from steppe.run.result import Run
-from steppe.target import Target
+from steppe.target import LogDensity, ValueAndGrad, WrappedTarget
 
 
 class Site(NamedTuple):
@@ -99,17 +99,13 @@ class Packing(NamedTuple):
         return np.concatenate([np.asarray(site.high, np.int32) for site in self.sites])
 
 
-@jax.tree_util.register_pytree_node_class
-class PackedTarget(Target):
+class PackedTarget(WrappedTarget):
     """A target whose sites have names in the model it was made from."""
 
-    packing: Packing
+    packing: Packing = eqx.field(static=True)
 
     def __init__(
-        self,
-        log_density: Callable[[Array], Array],
-        packing: Packing,
-        value_and_grad: Callable[[Array], tuple[Array, Array]] | None,
+        self, log_density: LogDensity, packing: Packing, value_and_grad: ValueAndGrad | None
     ) -> None:
         self.packing = packing
         super().__init__(log_density, packing.domain, value_and_grad=value_and_grad)
@@ -121,18 +117,6 @@ class PackedTarget(Target):
     def draws(self, run: Run) -> dict[str, np.ndarray]:
         """Draws of a run by name, with axes (chain, draw, …) in front."""
         return {name: np.asarray(v) for name, v in self.packing.from_levels(run.trace.levels()).items()}
-
-    def tree_flatten(self) -> tuple[tuple[Any], Any]:
-        """Split into traced children and static structure, for JAX."""
-        return (self._functions,), self.packing
-
-    @classmethod
-    def tree_unflatten(cls, domain: Any, children: tuple[Any]) -> Self:
-        """Rebuild from traced children, for JAX; nothing is checked again."""
-        packing: Packing = domain  # what `tree_flatten` puts in its place
-        target = object.__new__(cls)
-        target.packing, target.domain, (target._functions,) = packing, packing.domain, children
-        return target
 
 
 def site(name: str, shape: Sequence[int], low: Any, high: Any, *, is_ordered: bool) -> Site:

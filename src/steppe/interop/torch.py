@@ -3,16 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.tree_util import Partial
 
 from steppe.domain import Domain
 from steppe.errors import GradientError, TargetError
 from steppe.optional import needed
-from steppe.pytree import piece, static
 from steppe.target import Target
 
 NUM_PROBES = 3
@@ -56,16 +55,10 @@ def from_torch(
     evaluator = _Evaluator(torch, function, device, dtype)
     probes = np.asarray(domain.draw(jax.random.key(0), (NUM_PROBES,)))
     values, _ = _checked(evaluator, probes)
-    density = TorchDensity(jnp.asarray(values, jnp.result_type(float)), evaluator)
-    return Target(
-        Partial(TorchDensity.log_density, density),
-        domain,
-        value_and_grad=Partial(TorchDensity.value_and_grad, density),
-    )
+    return TorchDensity(domain, jnp.asarray(values, jnp.result_type(float)), evaluator)
 
 
-@piece
-class TorchDensity:
+class TorchDensity(Target):
     """A PyTorch function as JAX sees it.
 
     Attributes
@@ -78,7 +71,7 @@ class TorchDensity:
     """
 
     probe_values: Array
-    evaluator: "_Evaluator" = static()
+    evaluator: "_Evaluator" = eqx.field(static=True)
 
     def log_density(self, position: Array) -> Array:
         """`U` at a position; differentiable once."""

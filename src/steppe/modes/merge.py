@@ -1,11 +1,14 @@
 """Which modes are the same, which are better, which are alike."""
 
-import numpy as np
+from functools import partial
 
+import jax
+import numpy as np
+from jax import Array
+
+from steppe.compiling import quick_jit
 from steppe.domain import Domain
-from steppe.routes.measures import canonical_tours, edge_distance
 from steppe.target import Target
-from steppe.targets.tsp import Tsp
 
 # Modes are called flat and sharp where the roughest flat one is less than half as rough as the smoothest
 # sharp one.
@@ -14,16 +17,18 @@ LEAST_RATIO = 2.0
 
 def same_form(target: Target, states: np.ndarray) -> np.ndarray:
     """Write states that stand for the same thing the same way: a tour may start anywhere."""
-    if not isinstance(target, Tsp):
-        return states
-    return canonical_tours(states, directed=not target.is_symmetric).astype(states.dtype)
+    return np.asarray(_canonical(target, states), states.dtype)
 
 
-def distances_to(target: Target, state: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Number of sites, places or edges in which states differ from one."""
-    if isinstance(target, Tsp):
-        return edge_distance(state, others, directed=not target.is_symmetric)
-    return differing_sites(target.domain, state, others)
+@quick_jit
+def _canonical(target: Target, states: Array) -> Array:
+    return jax.vmap(target.canonical)(states)
+
+
+@quick_jit
+def distances_to(target: Target, state: Array, others: Array) -> Array:
+    """How far states are from one, in sites, places or edges."""
+    return jax.vmap(partial(target.distance, state))(others)
 
 
 def differing_sites(domain: Domain, state: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -37,7 +42,7 @@ def merged(target: Target, states: np.ndarray, scores: np.ndarray, separation: i
     stands_for = np.full(len(states), -1)
     for index in np.argsort(-scores, kind="stable"):
         if stands_for[index] < 0:
-            is_near = distances_to(target, states[index], states) < separation
+            is_near = np.asarray(distances_to(target, states[index], states)) < separation
             stands_for[(stands_for < 0) & is_near] = index
             stands_for[index] = index
     return stands_for

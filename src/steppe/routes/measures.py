@@ -1,4 +1,4 @@
-"""How far apart two tours are, and when they are the same.
+"""Distances between tours: how far apart two of them are, and when they are the same.
 
 Tours are arrays of city numbers from 0 with the cities on the last axis; other axes are a batch and
 broadcast against each other.
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from steppe.domain.permutation import checked_order
 from steppe.errors import DomainError
+from steppe.targets.cycles import count_new_edges, find_successors, rotate_to_city_0
 
 
 def pairwise_mismatch_count(first: ArrayLike, second: ArrayLike) -> np.ndarray:
@@ -59,14 +60,11 @@ class Edges(NamedTuple):
     def of(cls, tours: ArrayLike) -> "Edges":
         """Look up the city after and before each city."""
         stack = _tours(tours)
-        return cls(_successors(stack), _successors(stack[..., ::-1]))
+        return cls(find_successors(np, stack), find_successors(np, stack[..., ::-1]))
 
     def distance(self, others: "Edges", *, directed: bool) -> np.ndarray:
         """Number of edges that others do not have."""
-        is_shared = self.after == others.after
-        if not directed:
-            is_shared = is_shared | (self.after == others.before)
-        return is_shared.shape[-1] - is_shared.sum(axis=-1)
+        return count_new_edges(np, self.after, others.after, others.before, directed)
 
     def row(self, index: int) -> "Edges":
         """One tour of a stack."""
@@ -83,14 +81,7 @@ def canonical_tours(tours: ArrayLike, *, directed: bool = False) -> np.ndarray:
     directed
         Whether a reversed tour is another one.
     """
-    stack = _tours(tours)
-    size = stack.shape[-1]
-    start = np.argmax(stack == 0, axis=-1)[..., None]
-    forth = np.take_along_axis(stack, (start + np.arange(size)) % size, axis=-1)
-    if directed:
-        return forth
-    back = np.take_along_axis(stack, (start - np.arange(size)) % size, axis=-1)
-    return np.where(forth[..., 1:2] <= back[..., 1:2], forth, back)
+    return rotate_to_city_0(np, _tours(tours), directed)
 
 
 def distinct_tours(tours: ArrayLike, *, directed: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -121,10 +112,3 @@ def _tours(tours: ArrayLike) -> np.ndarray:
 
 def _closed(tours: np.ndarray) -> np.ndarray:
     return np.concatenate([tours, tours[..., :1]], axis=-1)
-
-
-def _successors(tours: np.ndarray) -> np.ndarray:
-    """City after each city, by city."""
-    after = np.empty_like(tours)
-    np.put_along_axis(after, tours, np.roll(tours, -1, axis=-1), axis=-1)
-    return after

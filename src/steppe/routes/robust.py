@@ -1,11 +1,11 @@
-"""Which of the good tours are robust: those that have good alternatives close by.
+"""Robust tours: those of the good ones that have good alternatives close by.
 
-A tour is flat, in the sense of this library, if tours near it cost hardly more. Two figures say so: how many
+A tour is flat, in the sense of this library, if tours near it cost hardly more. Two numbers say so: how many
 other tours of the run lie within a few edges and a small extra cost, and what the tour costs on average
 after one random move.
 """
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
@@ -16,6 +16,7 @@ from steppe.errors import DomainError
 from steppe.kernel.proposals.permutation_moves import differences, is_move
 from steppe.routes.measures import Edges, canonical_tours, distinct_tours
 from steppe.targets.tsp import Tsp
+from steppe.targets.tsp_bits import TourBits
 from steppe.validation import count
 
 if TYPE_CHECKING:
@@ -50,7 +51,12 @@ class RobustSolutions(NamedTuple):
 
 
 def robust_solutions(
-    run: "Run", top: int = 20, radius: int = 4, *, target: Any = None, tolerance: float = 0.02
+    run: "Run",
+    top: int = 20,
+    radius: int = 4,
+    *,
+    target: Tsp | TourBits | None = None,
+    tolerance: float = 0.02,
 ) -> RobustSolutions:
     """Return the `top` cheapest distinct tours of a run, the most robust first.
 
@@ -66,15 +72,15 @@ def robust_solutions(
         What was sampled. Needed for runs in bits, and for `disrupted_cost`; without it every direction is
         taken to matter, and the cost is `−log_density`.
     tolerance
-        An alternative costs at most this share more.
+        An alternative costs at most this fraction more.
     """
     if not run.trace.has("levels"):
         raise DomainError("`robust_solutions(run)` needs the draws: sample with `keep='draws'`.")
     levels = run.trace.levels()
     if target is not None:
-        # A tour in bits is decoded by the target; that of an order is the order.
+        # A tour in bits is decoded by the target; that of a permutation is the permutation.
         tours = target.tour(target.domain.from_levels(levels))
-        costs = -run.trace.statistic("log_density") / float(target.model.inverse_temperature)
+        costs = -run.trace.statistic("log_density") / float(target.inverse_temperature)
     elif isinstance(run.trace.domain, Permutation):
         tours, costs = levels, -run.trace.statistic("log_density")
     else:
@@ -90,7 +96,7 @@ def rank_robust(
     top: int = 20,
     radius: int = 4,
     *,
-    target: Any = None,
+    target: Tsp | TourBits | None = None,
     tolerance: float = 0.02,
 ) -> RobustSolutions:
     """Rank tours that were found in any way; arguments as in `robust_solutions`.
@@ -104,7 +110,7 @@ def rank_robust(
     """
     for name, value in (("top", top), ("radius", radius)):
         count(name, value, error=DomainError)
-    directed = not (isinstance(target, Tsp) and target.is_symmetric)
+    directed = target is None or not target.is_symmetric
     cycles, first, visits = distinct_tours(tours, directed=directed)
     values = np.asarray(costs, float).ravel()[first]
     chosen = np.argsort(values, kind="stable")[:top]
@@ -118,13 +124,15 @@ def rank_robust(
     means = np.asarray([_mean_of_others(values, near, i) for near, i in zip(is_near, chosen, strict=True)])
     order = np.lexsort((values[chosen], -num_alternatives))
     kept = chosen[order]
-    disrupted = disrupted_costs(target, cycles[kept]) if isinstance(target, Tsp) else None
+    disrupted = None
+    if target is not None and target.has_move_differences:
+        disrupted = disrupted_costs(target, cycles[kept])
     return RobustSolutions(
         cycles[kept], values[kept], visits[kept], num_alternatives[order], means[order], disrupted
     )
 
 
-def disrupted_costs(target: Tsp, tours: ArrayLike, moves: str = "two_opt") -> np.ndarray:
+def disrupted_costs(target: Tsp | TourBits, tours: ArrayLike, moves: str = "two_opt") -> np.ndarray:
     """Mean cost of every tour after one random move.
 
     Parameters
@@ -141,7 +149,7 @@ def disrupted_costs(target: Tsp, tours: ArrayLike, moves: str = "two_opt") -> np
     mask = is_move(moves, target.domain.num_sites)
     rises = jax.vmap(lambda position: differences(target, moves, position))(positions)
     mean_rise = np.where(mask, -np.asarray(rises, float), 0).sum(axis=(1, 2)) / mask.sum()
-    return np.asarray(target.cost(positions), float) + mean_rise / float(target.model.inverse_temperature)
+    return np.asarray(target.cost(positions), float) + mean_rise / float(target.inverse_temperature)
 
 
 def _mean_of_others(values: np.ndarray, is_near: np.ndarray, own: int) -> float:

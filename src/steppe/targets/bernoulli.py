@@ -6,7 +6,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.tree_util import Partial
 
 from steppe.domain import Binary
 from steppe.errors import TargetError
@@ -31,7 +30,43 @@ class Modes(NamedTuple):
 PAPER_MODES = Modes(flat=((0, 1, 0, 0), (1, 0, 0, 1)), sharp=((0, 0, 1, 0), (0, 1, 1, 1)))
 
 
-def bernoulli_table(probabilities: Sequence[float]) -> Target:
+class BernoulliTable(Target):
+    """Log-probabilities of all states of some bits, interpolated multilinearly.
+
+    Attributes
+    ----------
+    domain
+        The bits.
+    log_table
+        One axis of length 2 per bit.
+    """
+
+    log_table: Array
+
+    def log_density(self, position: Array) -> Array:
+        """Interpolate: contracts the first axis each time, `2**d + 2**(d-1) + …` operations."""
+        table = self.log_table
+        for bit in position:
+            table = (1 - bit) * table[0] + bit * table[1]
+        return table
+
+    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
+        """Look up: at a corner the gradient is the exact difference between the ends of each axis."""
+        return self._look_up(position)
+
+    def differences(self, position: Array) -> Array:
+        """Exact differences of all flips."""
+        slopes = self._look_up(position)[1]
+        return slopes[:, None] * (jnp.arange(2) - position[:, None])
+
+    def _look_up(self, position: Array) -> tuple[Array, Array]:
+        bits, strides = position.astype(jnp.int32), 2 ** np.arange(position.size)[::-1]
+        here, table = jnp.sum(bits * strides), self.log_table.reshape(-1)
+        value, neighbours = table[here], table[here ^ strides]
+        return value, (neighbours - value) * (1 - 2 * position)
+
+
+def bernoulli_table(probabilities: Sequence[float]) -> BernoulliTable:
     """Target with a given probability for every state of `d ≤ 20` bits.
 
     `U` is the multilinear interpolation of the log-probabilities, so that `gradient · flip` is the exact
@@ -56,33 +91,9 @@ def bernoulli_table(probabilities: Sequence[float]) -> Target:
             "impossible states by a constraint (`Target(..., is_valid=...)`)."
         )
     log_table = np.log(table).reshape((2,) * num_bits).astype(jnp.result_type(float))
-    return Target(
-        Partial(_interpolate, log_table),
-        Binary(num_bits),
-        value_and_grad=Partial(_look_up, log_table),
-        differences=Partial(_differences, log_table),
-    )
+    return BernoulliTable(Binary(num_bits), jnp.asarray(log_table))
 
 
-def paper_bernoulli() -> Target:
+def paper_bernoulli() -> BernoulliTable:
     """Four bits, two flat and two sharp modes (`PAPER_MODES`): the paper's first experiment."""
     return bernoulli_table(PAPER_PROBABILITIES)
-
-
-def _interpolate(log_table: Array, position: Array) -> Array:
-    for bit in position:  # contracts the first axis each time: 2**d + 2**(d-1) + … operations
-        log_table = (1 - bit) * log_table[0] + bit * log_table[1]
-    return log_table
-
-
-def _look_up(log_table: Array, position: Array) -> tuple[Array, Array]:
-    """Value and gradient at a corner: the gradient is the exact difference between the ends of each axis."""
-    bits, strides = position.astype(jnp.int32), 2 ** np.arange(position.size)[::-1]
-    here = jnp.sum(bits * strides)
-    value, neighbours = log_table.reshape(-1)[here], log_table.reshape(-1)[here ^ strides]
-    return value, (neighbours - value) * (1 - 2 * position)
-
-
-def _differences(log_table: Array, position: Array) -> Array:
-    slopes = _look_up(log_table, position)[1]
-    return slopes[:, None] * (jnp.arange(2) - position[:, None])

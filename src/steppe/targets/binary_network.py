@@ -1,9 +1,9 @@
 """Bayesian neural networks whose weights are bits, on a table of inputs and outputs."""
 
-import dataclasses
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, cast
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,34 +13,23 @@ from jax.typing import ArrayLike
 from steppe.domain import Binary
 from steppe.errors import TargetError
 from steppe.pytree import is_concrete
-from steppe.targets.binary_network_model import MAX_ACTIVATIONS, NetworkOnTable, Weights
+from steppe.targets.binary_network_model import MAX_ACTIVATIONS, NetworkOnTable
 from steppe.targets.checks import choice, count, number, positive, real_array
-from steppe.targets.model import ModelTarget, target_of
 
 Preset = Literal["well_posed", "published", "printed"]
 
 PUBLISHED_TEMPERATURE = 100.0
-WELL_POSED_STEEPNESS = 500.0  # U per unexplained share of the variance of y
+WELL_POSED_STEEPNESS = 500.0  # U per unexplained fraction of the variance of y
 LOGIT_SPREADS = 1.5  # how much wider than the data the outputs of random networks are, in logits
 
 
-@jax.tree_util.register_pytree_node_class
-class BinaryNetwork(ModelTarget):
+class BinaryNetwork(NetworkOnTable):
     """A posterior over networks of binary weights. A position is one network, a stack of them many."""
-
-    @property
-    def temperature(self) -> Array:
-        """The factor of the mean squared error."""
-        return self.model.temperature
 
     def with_temperature(self, temperature: ArrayLike) -> "BinaryNetwork":
         """Return the same posterior at another likelihood temperature; nothing is compiled again."""
         checked = positive("with_temperature(temperature)", temperature)
-        return target_of(dataclasses.replace(self.model, temperature=checked), BinaryNetwork)
-
-    def weights(self, position: Array) -> Weights:
-        """The ±1 weights of a network: inner ones with the biases as last row, outer ones, output bias."""
-        return self.model.weights(position)
+        return eqx.tree_at(lambda network: network.temperature, self, jnp.asarray(checked))
 
     def predictions(self, positions: Array, x: ArrayLike) -> Array:
         """Outputs in [0, 1] of every network on every row.
@@ -53,13 +42,13 @@ class BinaryNetwork(ModelTarget):
             Rows × features.
         """
         stack = self._stack(positions)
-        outputs = jnp.concatenate([_outputs(self.model, stack, rows) for rows in self._blocks(x)], axis=1)
+        outputs = jnp.concatenate([_outputs(self, stack, rows) for rows in self._blocks(x)], axis=1)
         return outputs.reshape(*jnp.shape(positions)[:-1], -1)
 
     def posterior_mean(self, positions: Array, x: ArrayLike) -> Array:
         """Mean over networks of the outputs, one per row; arguments as for `predictions`."""
         stack = self._stack(positions)
-        return jnp.concatenate([_mean_output(self.model, stack, rows) for rows in self._blocks(x)])
+        return jnp.concatenate([_mean_output(self, stack, rows) for rows in self._blocks(x)])
 
     def rmse(self, positions: Array, x: ArrayLike, y: ArrayLike) -> float:
         """Root of the mean squared error of the posterior mean.
@@ -82,10 +71,9 @@ class BinaryNetwork(ModelTarget):
         positions, x, y
             As for `rmse`.
         """
-        table = dataclasses.replace(
-            self.model, x=_with_ones(self._checked(x)), y=jnp.asarray(_targets(y, np.shape(x)[0]))
-        )
-        return -_errors(table, self._stack(positions)).reshape(jnp.shape(positions)[:-1])
+        table = _with_ones(self._checked(x)), jnp.asarray(_targets(y, np.shape(x)[0]))
+        network = eqx.tree_at(lambda network: (network.x, network.y), self, table)
+        return -_errors(network, self._stack(positions)).reshape(jnp.shape(positions)[:-1])
 
     def _stack(self, positions: Array) -> Array:
         if jnp.shape(positions)[-1:] != self.domain.shape:
@@ -95,18 +83,18 @@ class BinaryNetwork(ModelTarget):
             )
         return jnp.asarray(positions, jnp.result_type(float)).reshape(-1, self.domain.num_sites)
 
-    def _checked(self, x: ArrayLike) -> np.ndarray:
+    def _checked(self, x: ArrayLike) -> Array:
         table = real_array("x", x, ndim=2)
-        if table.shape[1] != self.model.x.shape[1] - 1:
+        if table.shape[1] != self.x.shape[1] - 1:
             raise TargetError(
-                f"The network has {self.model.x.shape[1] - 1} inputs; got a table of shape {table.shape}."
+                f"The network has {self.x.shape[1] - 1} inputs; got a table of shape {table.shape}."
             )
         return table
 
-    def _blocks(self, x: ArrayLike) -> list[np.ndarray]:
+    def _blocks(self, x: ArrayLike) -> list[Array]:
         """Rows with a column of ones, few enough at a time for the activations of one network."""
         table = _with_ones(self._checked(x))
-        size = max(1, MAX_ACTIVATIONS // self.model.num_hidden)
+        size = max(1, MAX_ACTIVATIONS // self.num_hidden)
         return [table[first : first + size] for first in range(0, len(table), size)]
 
 
@@ -140,7 +128,7 @@ def binary_network(
     preset
         `"well_posed"`: inputs of `tanh` and of the output stay of order one for any number of features
         and hidden units, and a network of random weights predicts the mean of `y` with about the spread
-        of `y`; temperature `500 / var(y)`, so that `U` is −500 times the share of the variance of `y` that
+        of `y`; temperature `500 / var(y)`, so that `U` is −500 times the fraction of the variance of `y` that
         is not explained. `"published"`: no scaling and temperature 100, as the paper's numbers
         were made. `"printed"`: no scaling and the sum of squares, as the paper prints it.
     input_scale
@@ -173,33 +161,32 @@ def binary_network(
         name: check(f"binary_network({name}=...)", default if value is None else value)
         for name, check, value, default in zip(names, checks, given, defaults, strict=True)
     }
-    model = NetworkOnTable(
+    return BinaryNetwork(
+        domain=Binary((num_features + 2) * num_hidden + 1),
         x=_with_ones(table),
         y=targets,
         num_hidden=num_hidden,
-        domain=Binary((num_features + 2) * num_hidden + 1),
         **checked,
     )
-    return target_of(model, BinaryNetwork)
 
 
 def _scales(
-    preset: Preset, y: np.ndarray, num_features: int, num_hidden: int
+    preset: Preset, y: Array, num_features: int, num_hidden: int
 ) -> tuple[float, float, float, float]:
     """Temperature, scale of the inputs, scale and offset of the output."""
     if preset == "published":
         return PUBLISHED_TEMPERATURE, 1.0, 1.0, 0.0
     if preset == "printed":
         return float(len(y)), 1.0, 1.0, 0.0
-    least = 1 / (2 + len(y))  # a mean of 0 or 1 has no logit; this is the rule of succession
-    mean = float(np.clip(y.mean(), least, 1 - least))
-    spread = max(float(y.std()), least) / (mean * (1 - mean))
+    minimum = 1 / (2 + len(y))  # a mean of 0 or 1 has no logit; this is the rule of succession
+    mean = float(np.clip(y.mean(), minimum, 1 - minimum))
+    spread = max(float(y.std()), minimum) / (mean * (1 - mean))
     scale = LOGIT_SPREADS * spread / np.sqrt(num_hidden)
-    temperature = WELL_POSED_STEEPNESS / max(float(y.var()), least**2)
+    temperature = WELL_POSED_STEEPNESS / max(float(y.var()), minimum**2)
     return temperature, 1 / np.sqrt(num_features), scale, float(np.log(mean / (1 - mean)))
 
 
-def _targets(y: ArrayLike, num_rows: int) -> Any:
+def _targets(y: ArrayLike, num_rows: int) -> Array:
     targets = real_array("y", y, ndim=1)
     if len(targets) != num_rows:
         raise TargetError(f"`y` must have one entry per row of `x`, {num_rows}; got {len(targets)}.")
@@ -211,23 +198,23 @@ def _targets(y: ArrayLike, num_rows: int) -> Any:
     return targets
 
 
-def _with_ones(table: np.ndarray) -> Any:
-    return np.concatenate((table, np.ones((len(table), 1), table.dtype)), axis=1)
+def _with_ones(table: Array) -> Array:
+    return cast("Array", np.concatenate((table, np.ones((len(table), 1), table.dtype)), axis=1))
 
 
 @jax.jit
-def _errors(model: NetworkOnTable, stack: Array) -> Array:
-    return jax.lax.map(model.mean_squared_error, stack)
+def _errors(network: NetworkOnTable, stack: Array) -> Array:
+    return jax.lax.map(network.mean_squared_error, stack)
 
 
 @jax.jit
-def _outputs(model: NetworkOnTable, stack: Array, rows: Array) -> Array:
-    return jax.lax.map(partial(model.outputs, x=rows), stack)
+def _outputs(network: NetworkOnTable, stack: Array, rows: Array) -> Array:
+    return jax.lax.map(partial(network.outputs, x=rows), stack)
 
 
 @jax.jit
-def _mean_output(model: NetworkOnTable, stack: Array, rows: Array) -> Array:
+def _mean_output(network: NetworkOnTable, stack: Array, rows: Array) -> Array:
     def add(total: Array, position: Array) -> tuple[Array, None]:
-        return total + model.outputs(position, rows), None
+        return total + network.outputs(position, rows), None
 
     return jax.lax.scan(add, jnp.zeros(len(rows), rows.dtype), stack)[0] / len(stack)

@@ -10,14 +10,18 @@ of rows.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.domain import Ordinal
-from steppe.pytree import piece, static
+from steppe.target import Incremental, Target
+
+Summed = TypeVar("Summed")
+# Inputs of the hidden units, and their weighted sum, row by row.
+Inputs = tuple[Array, Array]
 
 # Activations held at a time. Larger blocks leave the processor's cache, smaller ones cost in overhead.
 MAX_ACTIVATIONS = 2**17
@@ -44,12 +48,13 @@ class Weights(NamedTuple):
     bias: Array
 
 
-@piece
-class NetworkOnTable:
+class NetworkOnTable(Target):
     """`U = −T · mean (f(x) − y)²` over the rows of a table.
 
     Attributes
     ----------
+    domain
+        One bit per weight.
     x
         Rows × (features + 1), the last column ones.
     y
@@ -60,8 +65,6 @@ class NetworkOnTable:
         `s_i`, `s_o`, `o`.
     num_hidden
         Hidden units.
-    domain
-        One bit per weight.
     """
 
     x: Array
@@ -70,13 +73,7 @@ class NetworkOnTable:
     input_scale: Array
     output_scale: Array
     output_offset: Array
-    num_hidden: int = static()
-    domain: Ordinal = static()
-
-    @property
-    def is_incremental(self) -> bool:
-        """Whether the pre-activations of a chain are few enough to be remembered."""
-        return self.x.shape[0] * self.num_hidden <= MAX_REMEMBERED
+    num_hidden: int = eqx.field(static=True)
 
     def weights(self, position: Array) -> Weights:
         """The weights a position, or each of a stack of them, stands for."""
@@ -107,6 +104,16 @@ class NetworkOnTable:
 
     def value_and_grad(self, position: Array) -> tuple[Array, Array]:
         """`U` and its gradient: two matrix products per block of rows."""
+        return self._value_and_grad(position)
+
+    def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
+        """`U` and its gradient for a stack of positions, as many together as stay in the cache."""
+        together = max(1, MAX_ACTIVATIONS // (len(self.y) * self.num_hidden))
+        if together >= len(stack):
+            return jax.vmap(self._value_and_grad)(stack)
+        return jax.lax.map(self._value_and_grad, stack, batch_size=together)
+
+    def _value_and_grad(self, position: Array) -> tuple[Array, Array]:
         weights = self.weights(position)
 
         def block(x: Array, y: Array, counts: Array) -> tuple[Array, Weights]:
@@ -126,13 +133,6 @@ class NetworkOnTable:
         # A bit moves its weight by 2.
         return scale * squares, 2 * scale * self.output_scale * jnp.concatenate(parts)
 
-    def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
-        """`U` and its gradient for a stack of positions, as many together as stay in the cache."""
-        together = max(1, MAX_ACTIVATIONS // (len(self.y) * self.num_hidden))
-        if together >= len(stack):
-            return jax.vmap(self.value_and_grad)(stack)
-        return jax.lax.map(self.value_and_grad, stack, batch_size=together)
-
     def _activations(self, weights: Weights, x: Array) -> Array:
         """`tanh` of the inputs of every hidden unit, row × unit."""
         # Accelerators may round products to a few bits by default; a Metropolis ratio needs them all.
@@ -143,13 +143,13 @@ class NetworkOnTable:
         sums = jnp.matmul(activations, weights.outer, precision="highest") + weights.bias
         return self.output_scale * sums + self.output_offset
 
-    def over_rows(self, function: Callable[[Array, Array, Array], Any], start: Any) -> Any:
+    def over_rows(self, function: Callable[[Array, Array, Array], Summed], start: Summed) -> Summed:
         """Add up `function(x, y, counts)` over blocks of rows; `counts` is 0 for a row met before."""
         num_rows = len(self.y)
         num_blocks = -(-num_rows * max(self.num_hidden, self.x.shape[1]) // MAX_ACTIVATIONS)
         size = -(-num_rows // min(num_blocks, num_rows))
 
-        def add(index: Array, total: Any) -> Any:
+        def add(index: Array, total: Summed) -> Summed:
             first = jnp.minimum(index * size, num_rows - size)  # the last block overlaps the one before
             x, y = (jax.lax.dynamic_slice_in_dim(part, first, size) for part in (self.x, self.y))
             counts = (first + jnp.arange(size) >= index * size).astype(x.dtype)
@@ -196,8 +196,15 @@ class NetworkOnTable:
         total = self.over_rows(block, jnp.zeros_like(position))
         return self._table(signs, -self.temperature / len(self.y) * total)
 
-    def start(self, position: Array) -> tuple[Array, Array]:
-        """Remember the inputs of the hidden units and their weighted sum, row by row."""
+    @property
+    def incremental(self) -> Incremental[Inputs] | None:
+        """Inputs are remembered, where the pre-activations of a chain are few enough."""
+        if self.x.shape[0] * self.num_hidden > MAX_REMEMBERED:
+            return None
+        return Incremental(self.init_inputs, self.differences_at, self.update_inputs)
+
+    def init_inputs(self, position: Array) -> Inputs:
+        """Inputs of the hidden units and their weighted sum, row by row."""
         weights = self.weights(position)
         inputs = jnp.matmul(self.x, weights.inner, precision="highest")
         return inputs.T, self._sums(weights, inputs.T)
@@ -206,26 +213,24 @@ class NetworkOnTable:
         activations = jnp.tanh(self.input_scale * inputs)
         return jnp.matmul(weights.outer, activations, precision="highest") + weights.bias
 
-    def differences_at(self, memory: tuple[Array, Array], position: Array, sites: Array) -> Array:
+    def differences_at(self, remembered: Inputs, position: Array, sites: Array) -> Array:
         """Exact differences of flips at a few sites, `O(rows)` each."""
-        _, sums = memory
+        _, sums = remembered
         before = jax.nn.sigmoid(self.output_scale * sums + self.output_offset) - self.y
 
-        def gain(site: Array) -> Array:
-            change = self._change(memory, position, site)[1]
+        def difference(site: Array) -> Array:
+            change = self._change(remembered, position, site)[1]
             moved = jax.nn.sigmoid(self.output_scale * (sums + change) + self.output_offset) - self.y
             return jnp.mean(moved**2 - before**2)
 
-        gains = -self.temperature * jax.lax.map(gain, sites)
+        gains = -self.temperature * jax.lax.map(difference, sites)
         return self._table(2 * position[sites] - 1, gains)
 
-    def follow(
-        self, memory: tuple[Array, Array], position: Array, site: Array, level: Array
-    ) -> tuple[Array, Array]:
+    def update_inputs(self, remembered: Inputs, position: Array, site: Array, level: Array) -> Inputs:
         """Move inputs and sums along with a change of one site."""
-        inputs, sums = memory
+        inputs, sums = remembered
         is_flip = self.domain.from_levels(level) != position[site]
-        unit_inputs, change = self._change(memory, position, site)
+        unit_inputs, change = self._change(remembered, position, site)
         unit = self._unit(site)
         kept = jnp.where(is_flip, unit_inputs, inputs[unit])
         return inputs.at[unit].set(kept), sums + jnp.where(is_flip, change, 0)
@@ -233,9 +238,9 @@ class NetworkOnTable:
     def _unit(self, site: Array) -> Array:
         return jnp.where(site < self.num_inner, site % self.num_hidden, 0)
 
-    def _change(self, memory: tuple[Array, Array], position: Array, site: Array) -> tuple[Array, Array]:
+    def _change(self, remembered: Inputs, position: Array, site: Array) -> tuple[Array, Array]:
         """The inputs of the unit a flipped site belongs to, and the change of the weighted sum."""
-        inputs, _ = memory
+        inputs, _ = remembered
         sign = 2 * position[site] - 1
         unit = self._unit(site)
         column = jnp.take(self.x, site // self.num_hidden, axis=1, mode="clip")

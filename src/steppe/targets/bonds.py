@@ -1,23 +1,26 @@
-"""Which sites are bound to which, and how strongly: a symmetric matrix `J` in three forms.
+"""Bonds: which sites are bound to which, and how strongly; a symmetric matrix `J` in three forms.
 
 All three answer the same questions. `sums(values)` is `J @ values` for values of shape
-`(num_sites, ...)`; `batched_sums` the same for a stack of them. For moves of single sites, `start`
-makes what must be remembered, `sums_at(memory, read, sites)` gives a few rows of `J @ values`, where
-`read(sites)` looks values up, and `follow(memory, site, change)` keeps the memory in step.
+`(num_sites, ...)`; `batched_sums` the same for a stack of them. For moves of single sites, `init_cache`
+makes what must be remembered, `sums_at(cache, read, sites)` gives a few rows of `J @ values`, where
+`read(sites)` looks values up, and `update_cache(cache, site, change)` keeps the cache in step.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple, cast
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from steppe.compiling import materialize
-from steppe.pytree import piece, static
 
 Read = Callable[[Array], Array]
+# What is remembered of `J @ values`: all of it, or nothing.
+Sums = Array | tuple[()]
 
 # A padded neighbour list holds `num_sites · largest degree` entries. On one core with 100 chains, adding its
 # columns one after another was 6 times as fast as a sum by segments while about half of it was in use, and
@@ -27,52 +30,62 @@ MAX_PADDING_OF_SUMS = 2
 MAX_PADDING_OF_LISTS = 16
 
 
-@piece
-class DenseBonds:
+class Bonds(eqx.Module):
+    """A symmetric matrix `J` without diagonal."""
+
+    has_memory: ClassVar[bool] = False
+
+    @property
+    def lists_neighbours(self) -> bool:
+        """Whether the neighbours of one site can be had without looking at all bonds."""
+        return True
+
+    def sums(self, values: Array) -> Array:
+        """`J @ values`."""
+        raise NotImplementedError
+
+    def batched_sums(self, stack: Array) -> Array:
+        """`J @ values` for every position of a stack."""
+        return jax.vmap(self.sums)(stack)
+
+    def init_cache(self, values: Array) -> Sums:
+        """Remember nothing: sums at a site are cheap to make anew from its few neighbours."""
+        return ()
+
+    def sums_at(self, cache: Sums, read: Read, sites: Array) -> Array:
+        """`J @ values` at a few sites."""
+        raise NotImplementedError
+
+    def update_cache(self, cache: Sums, site: Array, change: Array) -> Sums:
+        """Remember nothing."""
+        return cache
+
+
+class DenseBonds(Bonds):
     """A full matrix. Remembers `J @ values`, so that one row is added per change."""
 
     matrix: Array
 
     has_memory = True
-    lists_neighbours = True
 
     def sums(self, values: Array) -> Array:
         """`J @ values`."""
         return jnp.matmul(self.matrix, values, precision="highest")
 
-    def batched_sums(self, stack: Array) -> Array:
-        """`J @ values` for every position of a stack: one matrix product."""
-        return jax.vmap(self.sums)(stack)
-
-    def start(self, values: Array) -> Array:
+    def init_cache(self, values: Array) -> Sums:
         """Remember all sums."""
         return self.sums(values)
 
-    def sums_at(self, memory: Array, read: Read, sites: Array) -> Array:
+    def sums_at(self, cache: Sums, read: Read, sites: Array) -> Array:
         """Look the sums up."""
-        return memory[sites]
+        return jnp.asarray(cache)[sites]
 
-    def follow(self, memory: Array, site: Array, change: Array) -> Array:
+    def update_cache(self, cache: Sums, site: Array, change: Array) -> Sums:
         """Add the row of the changed site."""
-        return memory + self.matrix[site] * change
+        return jnp.asarray(cache) + self.matrix[site] * change
 
 
-class _Forgetful:
-    """Bonds whose sums at a site are cheap to make anew from its few neighbours."""
-
-    has_memory = False
-
-    def start(self, values: Array) -> tuple[()]:
-        """Remember nothing."""
-        return ()
-
-    def follow(self, memory: tuple[()], site: Array, change: Array) -> tuple[()]:
-        """Remember nothing."""
-        return memory
-
-
-@piece
-class LatticeBonds(_Forgetful):
+class LatticeBonds(Bonds):
     """A rectangular lattice of any dimension with one coupling, as a stencil.
 
     Every site is bound to the next one along every axis of length two or more.
@@ -88,14 +101,12 @@ class LatticeBonds(_Forgetful):
     """
 
     coupling: Array
-    shape: tuple[int, ...] = static()
-    periodic: bool = static()
-
-    lists_neighbours = True
+    shape: tuple[int, ...] = eqx.field(static=True)
+    periodic: bool = eqx.field(static=True)
 
     def sums(self, values: Array) -> Array:
         """Sum over the neighbours of every site."""
-        return materialize(self._sums, values)
+        return materialize(partial(LatticeBonds._sums, self), values)
 
     def _sums(self, values: Array) -> Array:
         # One wrapped copy of the flattened array, read at shifted offsets: long contiguous runs, which
@@ -116,11 +127,7 @@ class LatticeBonds(_Forgetful):
                 total += neighbour
         return self.coupling * total.reshape(values.shape)
 
-    def batched_sums(self, stack: Array) -> Array:
-        """The same for every position of a stack."""
-        return jax.vmap(self.sums)(stack)
-
-    def sums_at(self, memory: tuple[()], read: Read, sites: Array) -> Array:
+    def sums_at(self, cache: Sums, read: Read, sites: Array) -> Array:
         """Sum over the neighbours of a few sites."""
         total = jnp.zeros_like(read(sites))
         for _, length, stride in self._axes(int(np.prod(self.shape))):
@@ -144,20 +151,19 @@ class LatticeBonds(_Forgetful):
 class Lists(NamedTuple):
     """Neighbours and strengths of shape `(largest degree, num_sites)`, strength 0 where there are fewer."""
 
-    neighbours: Any
-    strengths: Any
+    neighbours: Array
+    strengths: Array
 
 
 class Arrows(NamedTuple):
     """Every bond in both directions, sorted by the site it ends at."""
 
-    sources: Any
-    ends: Any
-    strengths: Any
+    sources: Array
+    ends: Array
+    strengths: Array
 
 
-@piece
-class GraphBonds(_Forgetful):
+class GraphBonds(Bonds):
     """A sparse graph, made by `graph_bonds`.
 
     Attributes
@@ -172,7 +178,7 @@ class GraphBonds(_Forgetful):
 
     lists: Lists | None
     arrows: Arrows | None
-    num_sites: int = static()
+    num_sites: int = eqx.field(static=True)
 
     @property
     def lists_neighbours(self) -> bool:
@@ -201,17 +207,14 @@ class GraphBonds(_Forgetful):
 
         return jax.lax.scan(add, jnp.zeros_like(values), self.lists)[0]
 
-    def sums_at(self, memory: tuple[()], read: Read, sites: Array) -> Array:
+    def sums_at(self, cache: Sums, read: Read, sites: Array) -> Array:
         """Sum over the neighbours of a few sites."""
         assert self.lists is not None
         values = read(self.lists.neighbours[:, sites])
         return jnp.sum(_as_column(self.lists.strengths[:, sites], values.ndim) * values, axis=0)
 
 
-Bonds = DenseBonds | LatticeBonds | GraphBonds
-
-
-def graph_bonds(edges: np.ndarray, weights: Any, num_sites: int) -> GraphBonds:
+def graph_bonds(edges: np.ndarray, weights: Array, num_sites: int) -> GraphBonds:
     """Bonds from checked edges of shape `(num_edges, 2)`; parallel edges add up."""
     sources, ends = np.concatenate([edges, edges[:, ::-1]]).T
     order = np.argsort(ends, kind="stable")
@@ -223,26 +226,30 @@ def graph_bonds(edges: np.ndarray, weights: Any, num_sites: int) -> GraphBonds:
     if padding <= MAX_PADDING_OF_LISTS:
         lists = _padded_lists(sources, ends, degrees, strengths)
     if padding > MAX_PADDING_OF_SUMS:
-        arrows = Arrows(sources.astype(np.int32), ends.astype(np.int32), strengths)
+        arrows = Arrows(_indices(sources), _indices(ends), strengths)
     return GraphBonds(lists, arrows, num_sites)
 
 
-def _padded_lists(sources: np.ndarray, ends: np.ndarray, degrees: np.ndarray, strengths: Any) -> Lists:
+def _padded_lists(sources: np.ndarray, ends: np.ndarray, degrees: np.ndarray, strengths: Array) -> Lists:
     first = np.cumsum(degrees) - degrees
     slots = np.arange(len(ends)) - first[ends]
     shape = (max(int(degrees.max()), 1), len(degrees))
     neighbours = np.zeros(shape, np.int32)
     neighbours[slots, ends] = sources
-    return Lists(neighbours, scatter(shape, (slots, ends), strengths))
+    return Lists(_indices(neighbours), scatter(shape, (slots, ends), strengths))
 
 
-def scatter(shape: tuple[int, ...], where: tuple[np.ndarray, ...], values: Any) -> Any:
+def _indices(places: np.ndarray) -> Array:
+    return cast("Array", places.astype(np.int32))
+
+
+def scatter(shape: tuple[int, ...], where: tuple[np.ndarray, ...], values: Array) -> Array:
     """An array of zeros with values added at some places; of NumPy unless the values are traced."""
     if not isinstance(values, np.ndarray):
         return jnp.zeros(shape, values.dtype).at[where].add(values)
     array = np.zeros(shape, values.dtype)
     np.add.at(array, where, values)
-    return array
+    return cast("Array", array)
 
 
 def _as_column(array: Array, ndim: int) -> Array:

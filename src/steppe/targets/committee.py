@@ -5,30 +5,31 @@ answer, and a tie is an error. To have a gradient, the log-density softens votes
 unit this is the perceptron, up to that softening.
 """
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.domain import Binary, Ordinal, Spin
+from steppe.domain import Binary, Spin
 from steppe.errors import TargetError
 from steppe.numerics import softplus
-from steppe.pytree import piece, static
+from steppe.target import Incremental, Target
 from steppe.targets.checks import choice, count, positive
-from steppe.targets.model import ModelTarget, target_of
 from steppe.targets.perceptron import checked_patterns
 
 Wiring = Literal["full", "tree"]
 
 
-@piece
-class Committee:
-    """`U = −β Σ_μ softplus(−κ y_μ Σ_k tanh(γ h_kμ) / √K)`.
+class CommitteeMachine(Target):
+    """Patterns to be classified: `U = −β Σ_μ softplus(−κ y_μ Σ_k tanh(γ h_kμ) / √K)`.
 
     Attributes
     ----------
+    domain
+        Weights of all units, unit after unit.
     patterns
         Inputs of every unit divided by `√n`: units × patterns × n, or 1 × patterns × n where all units see
         the same.
@@ -38,8 +39,6 @@ class Committee:
         `β`, `κ`, `γ`.
     num_units
         `K`.
-    domain
-        Weights of all units, unit after unit.
     """
 
     patterns: Array
@@ -47,14 +46,23 @@ class Committee:
     inverse_temperature: Array
     sharpness: Array
     gain: Array
-    num_units: int = static()
-    domain: Ordinal = static()
+    num_units: int = eqx.field(static=True)
 
-    is_incremental = True
+    def weights(self, position: Array) -> Array:
+        """The ±1 weights of a position, units × inputs."""
+        weights = position if isinstance(self.domain, Spin) else 2 * position - 1
+        return weights.reshape(self.num_units, -1)
+
+    def training_errors(self, position: Array) -> Array:
+        """Number of patterns the majority gets wrong, of a position or of each one of a stack."""
+        if position.ndim > 1:
+            return jax.vmap(self.training_errors)(position)
+        votes = jnp.sum(jnp.sign(self.fields(position)), axis=0)
+        return jnp.sum(self.labels * votes <= 0)
 
     def fields(self, position: Array) -> Array:
         """`h`, units × patterns."""
-        weights = self._weights(position).reshape(self.num_units, -1)
+        weights = self.weights(position)
         shared = jnp.broadcast_to(self.patterns, (self.num_units, *self.patterns.shape[1:]))
         return jnp.einsum("kpn,kn->kp", shared, weights, precision="highest")
 
@@ -62,73 +70,47 @@ class Committee:
         """`U` at a position."""
         return jnp.sum(self._values(jnp.sum(jnp.tanh(self.gain * self.fields(position)), axis=0)))
 
-    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
-        """`U` and its gradient."""
-        return jax.value_and_grad(self.log_density)(position)
-
-    def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
-        """The same for a stack of positions: batched matrix products."""
-        return jax.vmap(self.value_and_grad)(stack)
-
     def differences(self, position: Array) -> Array:
         """Exact differences of all flips."""
-        return self.differences_at(self.start(position), position, jnp.arange(self.domain.num_sites))
+        return self.differences_at(self.fields(position), position, jnp.arange(self.domain.num_sites))
 
-    def start(self, position: Array) -> Array:
-        """Remember the fields."""
-        return self.fields(position)
+    @property
+    def incremental(self) -> Incremental[Array]:
+        """The fields are remembered."""
+        return Incremental(self.fields, self.differences_at, self.update_fields)
 
-    def differences_at(self, memory: Array, position: Array, sites: Array) -> Array:
+    def differences_at(self, fields: Array, position: Array, sites: Array) -> Array:
         """Exact differences of flips at a few sites, one pass over the patterns each."""
         jumps = self.domain.slopes(position[sites], jnp.ones(sites.shape))
         flips = jnp.sum(jumps, axis=1)  # one of the two levels is where the site is
-        unit, moved = self._moved(memory, sites, flips)
-        votes = jnp.tanh(self.gain * memory)
+        unit, moved = self._moved(fields, sites, flips)
+        votes = jnp.tanh(self.gain * fields)
         total = jnp.sum(votes, axis=0)
         after = total - votes[unit] + jnp.tanh(self.gain * moved)
         gains = jnp.sum(self._values(after) - self._values(total), axis=1)
         return jnp.where(jumps == 0, 0, gains[:, None])
 
-    def follow(self, memory: Array, position: Array, site: Array, level: Array) -> Array:
+    def update_fields(self, fields: Array, position: Array, site: Array, level: Array) -> Array:
         """Move the fields of one unit along with a change of one of its weights."""
         change = self.domain.from_levels(level) - position[site]
-        unit, moved = self._moved(memory, site[None], change[None])
-        return memory.at[unit[0]].set(moved[0])
+        unit, moved = self._moved(fields, site[None], change[None])
+        return fields.at[unit[0]].set(moved[0])
 
-    def _moved(self, memory: Array, sites: Array, changes: Array) -> tuple[Array, Array]:
+    def _moved(self, fields: Array, sites: Array, changes: Array) -> tuple[Array, Array]:
         """Units of some sites, and their fields after the sites change by the given amounts."""
         num_inputs = self.patterns.shape[2]
         unit, place = sites // num_inputs, sites % num_inputs
         seen = unit if self.patterns.shape[0] > 1 else jnp.zeros_like(unit)
         columns = self.patterns[seen, :, place]
-        return unit, memory[unit] + (self._scale * changes)[:, None] * columns
+        return unit, fields[unit] + (self._scale * changes)[:, None] * columns
 
     def _values(self, totals: Array) -> Array:
         margins = self.labels * totals / self.num_units**0.5
         return -self.inverse_temperature * softplus(-self.sharpness * margins)
 
-    def _weights(self, position: Array) -> Array:
-        return position if isinstance(self.domain, Spin) else 2 * position - 1
-
     @property
     def _scale(self) -> int:
         return 1 if isinstance(self.domain, Spin) else 2
-
-
-@jax.tree_util.register_pytree_node_class
-class CommitteeMachine(ModelTarget):
-    """Patterns to be classified by a majority of binary perceptrons."""
-
-    def weights(self, position: Array) -> Array:
-        """The ±1 weights of a position, units × inputs."""
-        return self.model._weights(position).reshape(self.model.num_units, -1)
-
-    def training_errors(self, position: Array) -> Array:
-        """Number of patterns the majority gets wrong, of a position or of each one of a stack."""
-        if position.ndim > 1:
-            return jax.vmap(self.training_errors)(position)
-        votes = jnp.sum(jnp.sign(self.model.fields(position)), axis=0)
-        return jnp.sum(self.model.labels * votes <= 0)
 
 
 def committee(
@@ -155,7 +137,7 @@ def committee(
     num_units
         `K`. An odd number avoids ties.
     wiring
-        `"full"`: every unit sees all inputs. `"tree"`: each sees its own share of them, in order, so their
+        `"full"`: every unit sees all inputs. `"tree"`: each sees its own part of them, in order, so their
         number must be a multiple of `K`.
     sharpness
         `κ > 0`: the price of a wrong answer.
@@ -170,19 +152,18 @@ def committee(
     num_units = count("committee(num_units=...)", num_units)
     seen = _seen(rows, num_units, choice("committee(wiring=...)", wiring, get_args(Wiring)))
     num_sites = num_units * seen.shape[2]
-    model = Committee(
+    return CommitteeMachine(
+        domain=Spin(num_sites) if spins else Binary(num_sites),
         patterns=seen / seen.shape[2] ** 0.5,
         labels=signs,
         inverse_temperature=positive("committee(inverse_temperature=...)", inverse_temperature),
         sharpness=positive("committee(sharpness=...)", sharpness),
         gain=positive("committee(gain=...)", gain),
         num_units=num_units,
-        domain=Spin(num_sites) if spins else Binary(num_sites),
     )
-    return target_of(model, CommitteeMachine)
 
 
-def _seen(rows: Any, num_units: int, wiring: str) -> Any:
+def _seen(rows: Array, num_units: int, wiring: Wiring) -> Array:
     """Inputs of each unit: units × patterns × inputs of a unit."""
     if wiring == "full":
         return rows[None]

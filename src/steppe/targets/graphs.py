@@ -1,8 +1,11 @@
 """Reading graphs: edge lists, weight matrices and `networkx` graphs become checked edges and weights."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.errors import TargetError
 from steppe.targets.checks import array_of_shape, count, symmetric_matrix
@@ -12,11 +15,37 @@ class Graph(NamedTuple):
     """Checked edges of shape `(num_edges, 2)`, one weight per edge, and the number of sites."""
 
     edges: np.ndarray
-    weights: Any
+    weights: Array
     num_sites: int
 
 
-def read_edges(name: str, edges: Any, weights: Any, num_sites: int | None) -> Graph:
+@runtime_checkable
+class LoadedGraph(Protocol):
+    """A graph of `steppe.datasets`."""
+
+    @property
+    def edges(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def weights(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def num_nodes(self) -> int: ...  # noqa: D102
+
+
+@runtime_checkable
+class NetworkxGraph(Protocol):
+    """What is used of a `networkx` graph."""
+
+    @property
+    def nodes(self) -> Collection[Hashable]: ...  # noqa: D102
+    @property
+    def edges(self) -> Callable[..., Iterable[tuple[Hashable, Hashable, float]]]: ...  # noqa: D102
+    def is_directed(self) -> bool: ...  # noqa: D102
+
+
+GraphLike = ArrayLike | LoadedGraph | NetworkxGraph
+
+
+def read_edges(name: str, edges: ArrayLike, weights: ArrayLike, num_sites: int | None) -> Graph:
     """Check an edge list.
 
     Parameters
@@ -61,12 +90,12 @@ def _check_range(name: str, pairs: np.ndarray, num_sites: int) -> None:
         )
 
 
-def read_graph(name: str, graph: Any, weights: Any, num_nodes: int | None) -> Graph:
+def read_graph(name: str, graph: GraphLike, weights: ArrayLike | None, num_nodes: int | None) -> Graph:
     """Check a `networkx` graph, a loaded instance, an edge list, or a symmetric matrix of weights."""
-    if hasattr(graph, "edges") and hasattr(graph, "num_nodes"):
+    if isinstance(graph, LoadedGraph):
         _refuse_both(name, weights)
         return read_edges(name, graph.edges, graph.weights, graph.num_nodes)
-    if hasattr(graph, "edges") and hasattr(graph, "nodes"):
+    if isinstance(graph, NetworkxGraph):
         return _from_networkx(name, graph, weights)
     array = np.asarray(graph)
     is_edge_list = array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind in "iu"
@@ -75,23 +104,23 @@ def read_graph(name: str, graph: Any, weights: Any, num_nodes: int | None) -> Gr
     return _from_matrix(name, array)
 
 
-def _from_matrix(name: str, matrix: Any) -> Graph:
+def _from_matrix(name: str, matrix: np.ndarray) -> Graph:
     checked = symmetric_matrix(f"{name}(graph=...)", matrix)
     edges = np.argwhere(np.triu(checked))
     return Graph(edges, checked[edges[:, 0], edges[:, 1]], len(checked))
 
 
-def _from_networkx(name: str, graph: Any, weights: Any) -> Graph:
+def _from_networkx(name: str, graph: NetworkxGraph, weights: ArrayLike | None) -> Graph:
     _refuse_both(name, weights)
-    if hasattr(graph, "is_directed") and graph.is_directed():
+    if graph.is_directed():
         raise TargetError(f"`{name}(graph=...)` must be undirected; use `graph.to_undirected()`.")
     index = {node: site for site, node in enumerate(graph.nodes)}
     triples = list(graph.edges(data="weight", default=1.0))
     edges = [(index[first], index[second]) for first, second, _ in triples]
-    return read_edges(name, np.asarray(edges), [weight for *_, weight in triples] or 1.0, len(index))
+    return read_edges(name, np.asarray(edges), np.asarray([weight for *_, weight in triples]), len(index))
 
 
-def _refuse_both(name: str, weights: Any) -> None:
+def _refuse_both(name: str, weights: ArrayLike | None) -> None:
     if weights is not None:
         raise TargetError(
             f"`{name}(weights=...)` goes with an edge list; a networkx graph carries its own, as the edge "

@@ -5,18 +5,16 @@ agreement. The inverse temperature is part of `J` and `h`. On bits, `s = 2·posi
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.domain import Binary, Domain, Spin
 from steppe.errors import TargetError
-from steppe.target import Target
 from steppe.targets.bonds import Bonds, DenseBonds, LatticeBonds, graph_bonds
 from steppe.targets.checks import array_of_shape, count, number, symmetric_matrix
 from steppe.targets.graphs import read_edges
-from steppe.targets.model import ModelTarget, target_of
 from steppe.targets.pairwise import Pairwise
 
 
@@ -26,7 +24,7 @@ def ising_lattice(
     field: ArrayLike = 0.0,
     periodic: bool = True,
     spins: bool = True,
-) -> Target:
+) -> Pairwise:
     """Ising model on a rectangular lattice of any dimension, evaluated by a stencil.
 
     Parameters
@@ -55,7 +53,7 @@ def ising_lattice(
     return _ising(bonds, fields, num_sites, spins)
 
 
-def ising(J: ArrayLike, h: ArrayLike = 0.0, spins: bool = True) -> Target:
+def ising(J: ArrayLike, h: ArrayLike = 0.0, spins: bool = True) -> Pairwise:
     """Ising model with a full coupling matrix: one matrix product gives value and gradient.
 
     Parameters
@@ -78,7 +76,7 @@ def ising_graph(
     num_sites: int | None = None,
     field: ArrayLike = 0.0,
     spins: bool = True,
-) -> Target:
+) -> Pairwise:
     """Ising model on a sparse graph: the cost of an evaluation is the number of edges.
 
     Parameters
@@ -99,9 +97,9 @@ def ising_graph(
     return _ising(graph_bonds(*graph), fields, graph.num_sites, spins)
 
 
-def lattice_shape(name: str, shape: Any) -> tuple[int, ...]:
+def lattice_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     """Check the lengths of a lattice."""
-    lengths = (shape,) if np.ndim(shape) == 0 else tuple(shape)
+    lengths = np.atleast_1d(np.asarray(shape, object)).tolist()
     if not lengths:
         raise TargetError(f"`{name}(shape=...)` must have at least one axis; got {shape!r}.")
     return tuple(count(f"{name}(shape=...)", length) for length in lengths)
@@ -112,6 +110,5 @@ def spin_domain(num_sites: int, spins: bool) -> Domain:
     return Spin(num_sites) if spins else Binary(num_sites)
 
 
-def _ising(bonds: Bonds, field: Any, num_sites: int, spins: bool) -> Target:
-    model = Pairwise(bonds, field, spin_domain(num_sites, spins), reads_bits_as_spins=not spins)
-    return target_of(model, ModelTarget)
+def _ising(bonds: Bonds, field: Array, num_sites: int, spins: bool) -> Pairwise:
+    return Pairwise(spin_domain(num_sites, spins), bonds, field, reads_bits_as_spins=not spins)

@@ -6,14 +6,13 @@ all states factor over sites within a component, so what is normally out of reac
 entropy about any center) is known exactly in any dimension: a target for tests.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.tree_util import Partial
-from jax.typing import ArrayLike
+from jax.typing import ArrayLike, DTypeLike
 
 from steppe.domain import Binary, Categorical
 from steppe.errors import TargetError
@@ -22,6 +21,63 @@ from steppe.target import Target
 PLANTED_SEED = 3
 PLANTED_SITES = 10
 PLANTED_SEPARATION = 4
+
+
+class Mixture(Target):
+    """A mixture of independent sites: one row of scores per component, then one log-sum-exp.
+
+    Attributes
+    ----------
+    domain
+        Bits, or one-hot sites.
+    log_weights
+        Of the components.
+    log_levels
+        Log-probability of every level of every site: component × site × level.
+    """
+
+    log_weights: Array
+    log_levels: Array
+
+    def log_density(self, position: Array) -> Array:
+        """`U` at a position."""
+        return self._value_and_grad(position)[0]
+
+    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
+        """`U` and its gradient."""
+        return self._value_and_grad(position)
+
+    def _value_and_grad(self, position: Array) -> tuple[Array, Array]:
+        scores = self.log_weights + jnp.sum(self.log_levels * position, axis=(1, 2))
+        return jax.nn.logsumexp(scores), jnp.tensordot(jax.nn.softmax(scores), self.log_levels, 1)
+
+    def differences(self, position: Array) -> Array:
+        """Exact differences of all one-site changes."""
+        current = jnp.sum(self.log_levels * position, axis=2, keepdims=True)
+        responsibilities = jax.nn.log_softmax(self.log_weights + jnp.sum(current, axis=(1, 2)))
+        table = jax.nn.logsumexp(responsibilities[:, None, None] + self.log_levels - current, axis=0)
+        return jnp.where(position == 1, 0.0, table)
+
+
+class BitMixture(Mixture):
+    """The same on bits, where one number per site says which level it has."""
+
+    def _value_and_grad(self, position: Array) -> tuple[Array, Array]:
+        scores = self._scores(position)
+        return jax.nn.logsumexp(scores), jax.nn.softmax(scores) @ self._logits
+
+    def differences(self, position: Array) -> Array:
+        """Exact differences of all flips."""
+        responsibilities = jax.nn.log_softmax(self._scores(position))
+        flips = jax.nn.logsumexp(responsibilities[:, None] + (1 - 2 * position) * self._logits, axis=0)
+        return jnp.where(position[:, None] == jnp.arange(2), 0.0, flips[:, None])
+
+    def _scores(self, position: Array) -> Array:
+        return self.log_weights + jnp.sum(self.log_levels[..., 0] + position * self._logits, axis=1)
+
+    @property
+    def _logits(self) -> Array:
+        return self.log_levels[..., 1] - self.log_levels[..., 0]
 
 
 class PlantedMixture(NamedTuple):
@@ -39,14 +95,14 @@ class PlantedMixture(NamedTuple):
         Which component is flat.
     """
 
-    target: Target
+    target: Mixture
     weights: np.ndarray
     site_probabilities: np.ndarray
     patterns: np.ndarray
     flat: int
 
 
-def mixture(weights: ArrayLike, site_probabilities: ArrayLike) -> Target:
+def mixture(weights: ArrayLike, site_probabilities: ArrayLike) -> Mixture:
     """Target `U(θ) = log Σ_k w_k Π_i p_ki(θ_i)`, a normalised log-probability.
 
     Parameters
@@ -63,19 +119,10 @@ def mixture(weights: ArrayLike, site_probabilities: ArrayLike) -> Target:
     """
     log_weights, log_levels = _logarithms(weights, site_probabilities)
     num_sites, num_levels = log_levels.shape[1:]
-    is_binary = np.ndim(site_probabilities) == 2
-    parts = (log_weights, log_levels)
-    if is_binary:
-        functions = _bit_value_and_grad, _bit_differences
-    else:
-        functions = _level_value_and_grad, _level_differences
-    evaluate, differences = (Partial(function, *parts) for function in functions)
-    return Target(
-        Partial(_first, evaluate),
-        Binary(num_sites) if is_binary else Categorical(num_sites, num_levels),
-        value_and_grad=evaluate,
-        differences=differences,
-    )
+    parts = jnp.asarray(log_weights), jnp.asarray(log_levels)
+    if np.ndim(site_probabilities) == 2:
+        return BitMixture(Binary(num_sites), *parts)
+    return Mixture(Categorical(num_sites, num_levels), *parts)
 
 
 def mixture_local_entropy(
@@ -131,40 +178,8 @@ def planted_mixture() -> PlantedMixture:
     return PlantedMixture(mixture(weights, probabilities), weights, probabilities, np.stack(patterns), flat=6)
 
 
-# ---- evaluation: one row of scores per component, then one log-sum-exp ----------------------------------
-
-
-def _first(evaluate: Partial, position: Array) -> Array:
-    return evaluate(position)[0]
-
-
-def _bit_value_and_grad(log_weights: Array, log_levels: Array, position: Array) -> tuple[Array, Array]:
-    logits = log_levels[..., 1] - log_levels[..., 0]
-    scores = log_weights + jnp.sum(log_levels[..., 0] + position * logits, axis=1)
-    return jax.nn.logsumexp(scores), jax.nn.softmax(scores) @ logits
-
-
-def _bit_differences(log_weights: Array, log_levels: Array, position: Array) -> Array:
-    logits = log_levels[..., 1] - log_levels[..., 0]
-    scores = log_weights + jnp.sum(log_levels[..., 0] + position * logits, axis=1)
-    flips = jax.nn.logsumexp(jax.nn.log_softmax(scores)[:, None] + (1 - 2 * position) * logits, axis=0)
-    return jnp.where(position[:, None] == jnp.arange(2), 0.0, flips[:, None])
-
-
-def _level_value_and_grad(log_weights: Array, log_levels: Array, position: Array) -> tuple[Array, Array]:
-    scores = log_weights + jnp.sum(log_levels * position, axis=(1, 2))
-    return jax.nn.logsumexp(scores), jnp.tensordot(jax.nn.softmax(scores), log_levels, 1)
-
-
-def _level_differences(log_weights: Array, log_levels: Array, position: Array) -> Array:
-    current = jnp.sum(log_levels * position, axis=2, keepdims=True)
-    responsibilities = jax.nn.log_softmax(log_weights + jnp.sum(current, axis=(1, 2)))
-    table = jax.nn.logsumexp(responsibilities[:, None, None] + log_levels - current, axis=0)
-    return jnp.where(position == 1, 0.0, table)
-
-
 def _logarithms(
-    weights: ArrayLike, site_probabilities: ArrayLike, dtype: Any = None
+    weights: ArrayLike, site_probabilities: ArrayLike, dtype: DTypeLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Log-weights `(K,)` and log-probabilities of levels `(K, n, L)`, checked."""
     weights, table = np.asarray(weights, float), np.asarray(site_probabilities, float)

@@ -1,28 +1,28 @@
-"""Log-densities with fields on single sites and couplings of pairs: Ising, Potts, QUBO, max-cut."""
+"""Pairwise log-densities: fields on single sites and couplings of pairs (Ising, Potts, QUBO, max-cut)."""
 
-from typing import Any
+from functools import partial
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jax import Array
 
-from steppe.domain import Domain
 from steppe.numerics import total
-from steppe.pytree import piece, static
-from steppe.targets.bonds import Bonds
+from steppe.target import Incremental, Target
+from steppe.targets.bonds import Bonds, Sums
 
 
-@piece
-class Pairwise:
+class Pairwise(Target):
     """`U = β (½ sᵀJs + h·s + c)`, linear in every single site, so that a slope is an exact difference.
 
     Attributes
     ----------
+    domain
+        Where the position lives.
     bonds
         `J`, symmetric, without diagonal.
     field
         `h`, of the shape of a position.
-    domain
-        Where the position lives.
     reads_bits_as_spins
         Whether `s = 2·position − 1` instead of `s = position`.
     offset
@@ -33,15 +33,9 @@ class Pairwise:
 
     bonds: Bonds
     field: Array
-    domain: Domain = static()
-    reads_bits_as_spins: bool = static(default=False)
-    offset: Array | float = 0.0
-    inverse_temperature: Array | float = 1.0
-
-    @property
-    def is_incremental(self) -> bool:
-        """Whether single sites can be followed."""
-        return self.bonds.lists_neighbours
+    reads_bits_as_spins: bool = eqx.field(static=True, default=False)
+    offset: Array = eqx.field(default_factory=partial(jnp.zeros, ()))
+    inverse_temperature: Array = eqx.field(default_factory=partial(jnp.ones, ()))
 
     def log_density(self, position: Array) -> Array:
         """`U` at a position."""
@@ -67,23 +61,33 @@ class Pairwise:
 
     def differences(self, position: Array) -> Array:
         """Exact differences of all one-site changes."""
-        return self.domain.slopes(position, self.value_and_grad(position)[1])
+        sums = self.bonds.sums(self._values(position))
+        return self.domain.slopes(position, self._slope * (sums + self.field))
 
-    def start(self, position: Array) -> Any:
+    # ---- incremental form ----------------------------------------------------------------------
+
+    @property
+    def incremental(self) -> Incremental[Sums] | None:
+        """What the bonds remember, where they list neighbours."""
+        if not self.bonds.lists_neighbours:
+            return None
+        return Incremental(self.init_cache, self.differences_at, self.update_cache)
+
+    def init_cache(self, position: Array) -> Sums:
         """Make what the bonds remember."""
-        return self.bonds.start(self._values(position))
+        return self.bonds.init_cache(self._values(position))
 
-    def differences_at(self, memory: Any, position: Array, sites: Array) -> Array:
+    def differences_at(self, cache: Sums, position: Array, sites: Array) -> Array:
         """Exact differences of one-site changes at a few sites."""
-        sums = self.bonds.sums_at(memory, lambda where: self._values(position[where]), sites)
+        sums = self.bonds.sums_at(cache, lambda where: self._values(position[where]), sites)
         return self.domain.slopes(position[sites], self._slope * (sums + self.field[sites]))
 
-    def follow(self, memory: Any, position: Array, site: Array, level: Array) -> Any:
+    def update_cache(self, cache: Sums, position: Array, site: Array, level: Array) -> Sums:
         """Keep what the bonds remember in step with a change of one site."""
         if not self.bonds.has_memory:
-            return memory
+            return cache
         change = self._values(self.domain.from_levels(level)) - self._values(position[site])
-        return self.bonds.follow(memory, site, change)
+        return self.bonds.update_cache(cache, site, change)
 
     def _values(self, position: Array) -> Array:
         return 2 * position - 1 if self.reads_bits_as_spins else position
@@ -92,5 +96,5 @@ class Pairwise:
         return total((values * (0.5 * sums + self.field)).reshape(-1)) + self.offset
 
     @property
-    def _slope(self) -> Array | float:
+    def _slope(self) -> Array:
         return self.inverse_temperature * (2 if self.reads_bits_as_spins else 1)

@@ -5,8 +5,10 @@ decides how well it generalises. The stability of a pattern is `m = y ξ·w / �
 `m ≤ 0`.
 """
 
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,18 +18,18 @@ from jax.typing import ArrayLike
 from steppe.domain import Binary, Spin
 from steppe.errors import TargetError
 from steppe.numerics import softplus
-from steppe.pytree import piece
 from steppe.targets.checks import choice, count, positive, real_array, zeros
-from steppe.targets.model import ModelTarget, target_of
 from steppe.targets.units import LinearUnits, Softplus
+
+# A JAX key, or what `numpy.random.default_rng` takes.
+Seed = Array | int | Sequence[int] | None
 
 Loss = Literal["softplus", "logistic", "errors"]
 
 DEFAULT_SHARPNESS = {"softplus": 30.0, "logistic": 4.0, "errors": 4.0}
 
 
-@piece
-class SoftplusLoss:
+class SoftplusLoss(eqx.Module):
     """`−price · softplus(−rate z)` of an input `z = y ξ·w`."""
 
     price: Array
@@ -43,8 +45,7 @@ class SoftplusLoss:
         return -self.price * loss, self.price * self.rate * slope
 
 
-@piece
-class ErrorLoss:
+class ErrorLoss(eqx.Module):
     """`−price` for every error. It has no gradient: the slope is that of `−price · sigmoid(−rate z)`."""
 
     price: Array
@@ -60,8 +61,7 @@ class ErrorLoss:
         return self.value(inputs), self.price * self.rate * wrong * (1 - wrong)
 
 
-@jax.tree_util.register_pytree_node_class
-class Perceptron(ModelTarget):
+class Perceptron(LinearUnits):
     """Patterns to be classified by binary weights."""
 
     def weights(self, position: Array) -> Array:
@@ -70,10 +70,10 @@ class Perceptron(ModelTarget):
 
     def training_errors(self, position: Array) -> Array:
         """Number of misclassified patterns of a position, or of each one of a stack."""
-        return jnp.sum(self.model.inputs(position) <= 0, axis=-1)
+        return jnp.sum(self.inputs(position) <= 0, axis=-1)
 
     def test_error(self, position: Array, patterns: ArrayLike, labels: ArrayLike) -> Array:
-        """Share of other patterns that a position misclassifies, or each one of a stack."""
+        """Fraction of other patterns that a position misclassifies, or each one of a stack."""
         rows, signs = checked_patterns("test_error", patterns, labels)
         stabilities = signs * jnp.matmul(self.weights(position), rows.T, precision="highest")
         return jnp.mean(stabilities <= 0, axis=-1)
@@ -121,15 +121,14 @@ def perceptron(
     # however often they are updated.
     facing = signs[:, None] * rows
     matrix = facing if spins else 2 * facing
-    model = LinearUnits(
-        weights=matrix,
+    return Perceptron(
+        domain=Spin(num_inputs) if spins else Binary(num_inputs),
+        matrix=matrix,
         columns=matrix.T,
         bias=zeros(len(rows)) if spins else -facing.sum(axis=1),
         linear=zeros(num_inputs),
         unit=unit,
-        domain=Spin(num_inputs) if spins else Binary(num_inputs),
     )
-    return target_of(model, Perceptron)
 
 
 class Problem(NamedTuple):
@@ -152,7 +151,7 @@ class Problem(NamedTuple):
     teacher: np.ndarray | None
 
 
-def teacher_student(seed: Any, num_inputs: int, load: float, num_test: int = 1000) -> Problem:
+def teacher_student(seed: Seed, num_inputs: int, load: float, num_test: int = 1000) -> Problem:
     """Random ±1 patterns, labelled by a random ±1 teacher.
 
     Parameters
@@ -175,7 +174,7 @@ def teacher_student(seed: Any, num_inputs: int, load: float, num_test: int = 100
     return Problem(split[0][0], split[1][0], split[0][1], split[1][1], teacher)
 
 
-def random_labels(seed: Any, num_inputs: int, load: float) -> Problem:
+def random_labels(seed: Seed, num_inputs: int, load: float) -> Problem:
     """Random ±1 patterns with random ±1 labels; solvable for large `N` up to a load of about 0.83.
 
     Parameters
@@ -189,7 +188,7 @@ def random_labels(seed: Any, num_inputs: int, load: float) -> Problem:
     return Problem(patterns, labels, patterns[:0], labels[:0], None)
 
 
-def _setup(name: str, seed: Any, num_inputs: int, load: float) -> tuple[np.random.Generator, int, int]:
+def _setup(name: str, seed: Seed, num_inputs: int, load: float) -> tuple[np.random.Generator, int, int]:
     num_inputs = count(f"{name}(num_inputs=...)", num_inputs)
     num_patterns = round(float(positive(f"{name}(load=...)", load)) * num_inputs)
     if num_patterns < 1:
@@ -203,10 +202,10 @@ def _signs(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray
     return (2 * generator.integers(0, 2, shape) - 1).astype(np.int8)
 
 
-def checked_patterns(name: str, patterns: ArrayLike, labels: ArrayLike) -> tuple[Any, Any]:
+def checked_patterns(name: str, patterns: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     """Return patterns and labels as arrays, one label of ±1 per pattern."""
-    rows = real_array(f"{name}(patterns=...)", patterns, ndim=2)
-    signs = real_array(f"{name}(labels=...)", labels, ndim=1)
+    rows: Array = real_array(f"{name}(patterns=...)", patterns, ndim=2)
+    signs: Array = real_array(f"{name}(labels=...)", labels, ndim=1)
     if not rows.size or len(rows) != len(signs):
         raise TargetError(
             f"`{name}(patterns=..., labels=...)` must have one label per pattern and at least one of each; "

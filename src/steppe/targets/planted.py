@@ -11,11 +11,49 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.tree_util import Partial
 
 from steppe.domain import Binary
 from steppe.target import Target
 from steppe.targets.checks import count, positive
+
+
+class Wells(Target):
+    """`U = log Σ_k exp{−slope · max(distance to pattern k, floor of k)}` over bits.
+
+    Attributes
+    ----------
+    domain
+        The bits.
+    patterns
+        Wells × sites.
+    floors
+        Distance from each pattern at which `U` stops rising.
+    slope
+        `U` lost per site away from a pattern.
+    """
+
+    patterns: Array
+    floors: Array
+    slope: Array
+
+    def log_density(self, position: Array) -> Array:
+        """`U` at a position."""
+        return self._value(self._distances(position))
+
+    def differences(self, position: Array) -> Array:
+        """Exact differences of all flips."""
+        distances = self._distances(position)
+        shifts = 1 - 2 * jnp.abs(self.patterns - position)  # a flip leads away from patterns it agrees with
+        after = -self.slope * jnp.maximum(distances[:, None] + shifts, self.floors[:, None])
+        change = jax.nn.logsumexp(after, axis=0) - self._value(distances)
+        return jnp.where(position[:, None] == jnp.arange(2), 0.0, change[:, None])
+
+    def _value(self, distances: Array) -> Array:
+        return jax.nn.logsumexp(-self.slope * jnp.maximum(distances, self.floors))
+
+    def _distances(self, position: Array) -> Array:
+        """Number of sites that differ, written linearly in the position."""
+        return self.patterns.sum(axis=1) + (1 - 2 * self.patterns) @ position
 
 
 class PlantedPlateau(NamedTuple):
@@ -33,7 +71,7 @@ class PlantedPlateau(NamedTuple):
         Sites from it to its edge.
     """
 
-    target: Target
+    target: Wells
     wells: np.ndarray
     plateau: np.ndarray
     radius: int
@@ -64,23 +102,10 @@ def planted_plateau(
     reach = count("planted_plateau(radius=...)", radius, 1)
     floors = np.zeros(wells + 1, np.float32)
     floors[-1] = reach
-    parts = jnp.asarray(patterns), jnp.asarray(floors), jnp.asarray(positive("slope", slope), jnp.float32)
-    target = Target(Partial(_log_density, *parts), Binary(size), differences=Partial(_differences, *parts))
+    target = Wells(
+        Binary(size),
+        patterns=jnp.asarray(patterns),
+        floors=jnp.asarray(floors),
+        slope=jnp.asarray(positive("planted_plateau(slope=...)", slope), jnp.float32),
+    )
     return PlantedPlateau(target, patterns[:-1], patterns[-1], reach)
-
-
-def _log_density(patterns: Array, floors: Array, slope: Array, position: Array) -> Array:
-    return jax.nn.logsumexp(-slope * jnp.maximum(_distances(patterns, position), floors))
-
-
-def _differences(patterns: Array, floors: Array, slope: Array, position: Array) -> Array:
-    distances = _distances(patterns, position)
-    shifts = 1 - 2 * jnp.abs(patterns - position)  # a flip leads away from patterns it agrees with
-    after = -slope * jnp.maximum(distances[:, None] + shifts, floors[:, None])
-    gain = jax.nn.logsumexp(after, axis=0) - _log_density(patterns, floors, slope, position)
-    return jnp.where(position[:, None] == jnp.arange(2), 0.0, gain[:, None])
-
-
-def _distances(patterns: Array, position: Array) -> Array:
-    """Number of sites that differ, written linearly in the position."""
-    return patterns.sum(axis=1) + (1 - 2 * patterns) @ position

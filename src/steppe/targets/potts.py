@@ -1,27 +1,28 @@
 """Potts models: sites of several unordered levels that prefer to agree with their neighbours."""
 
+from collections.abc import Sequence
+from typing import cast
+
 import numpy as np
 from jax.typing import ArrayLike
 
 from steppe.domain import Categorical
-from steppe.target import Target
 from steppe.targets.bonds import Bonds, LatticeBonds, graph_bonds
 from steppe.targets.checks import array_of_shape, count, number
 from steppe.targets.graphs import read_edges
 from steppe.targets.ising import lattice_shape
-from steppe.targets.model import ModelTarget, target_of
 from steppe.targets.pairwise import Pairwise
 
 
 def potts(
-    shape_or_edges: ArrayLike,
+    shape_or_edges: Sequence[int] | ArrayLike,
     num_levels: int,
     coupling: ArrayLike,
     field: ArrayLike = 0.0,
     *,
     periodic: bool = True,
     num_sites: int | None = None,
-) -> Target:
+) -> Pairwise:
     """Potts model `U = Σ_<ij> J_ij [k_i = k_j] + Σ_i h_i(k_i)` on one-hot sites.
 
     Parameters
@@ -43,15 +44,15 @@ def potts(
     levels = count("potts(num_levels=...)", num_levels, minimum=2)
     bonds, sites = _bonds(shape_or_edges, coupling, periodic, num_sites)
     fields = array_of_shape("potts(field=...)", field, (sites, levels), (levels,))
-    return target_of(Pairwise(bonds, fields, Categorical(sites, levels)), ModelTarget)
+    return Pairwise(Categorical(sites, levels), bonds, fields)
 
 
 def _bonds(
-    shape_or_edges: ArrayLike, coupling: ArrayLike, periodic: bool, num_sites: int | None
+    shape_or_edges: Sequence[int] | ArrayLike, coupling: ArrayLike, periodic: bool, num_sites: int | None
 ) -> tuple[Bonds, int]:
     if np.ndim(shape_or_edges) == 2:
-        graph = read_edges("potts", shape_or_edges, coupling, num_sites)
+        graph = read_edges("potts", np.asarray(shape_or_edges), coupling, num_sites)
         return graph_bonds(*graph), graph.num_sites
-    shape = lattice_shape("potts", shape_or_edges)
+    shape = lattice_shape("potts", cast("Sequence[int]", shape_or_edges))
     strength = number("potts(coupling=...)", coupling)
     return LatticeBonds(strength, shape, bool(periodic)), int(np.prod(shape))

@@ -1,12 +1,9 @@
 """Quadratic optimisation over bits, and cuts of graphs, as distributions to sample.
 
-Both have an inverse temperature: low values wander, high values concentrate on the best solutions. It is
+Both have an inverse temperature: low values spread out, high values concentrate on the best solutions. It is
 a traced number, so annealing it never recompiles.
 """
 
-from typing import Any
-
-import jax
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -14,31 +11,28 @@ from jax.typing import ArrayLike
 from steppe.domain import Binary
 from steppe.targets.bonds import Bonds, DenseBonds, graph_bonds, scatter
 from steppe.targets.checks import number, positive, square_matrix, zeros
-from steppe.targets.graphs import Graph, read_graph
+from steppe.targets.graphs import Graph, GraphLike, read_graph
 from steppe.targets.ising import spin_domain
-from steppe.targets.model import ModelTarget, target_of
 from steppe.targets.pairwise import Pairwise
 
-# Above this share of all pairs a full matrix is faster than lists of neighbours.
-DENSE_SHARE = 1 / 8
+# Above this fraction of all pairs a full matrix is faster than lists of neighbours.
+DENSE_FRACTION = 1 / 8
 
 
-@jax.tree_util.register_pytree_node_class
-class Qubo(ModelTarget):
+class Qubo(Pairwise):
     """A quadratic function of bits, to be minimised."""
 
     def objective(self, position: Array) -> Array:
         """`xᵀQx + offset` of one position, smaller is better."""
-        return -self.model.unscaled(position)
+        return -self.unscaled(position)
 
 
-@jax.tree_util.register_pytree_node_class
-class MaxCut(ModelTarget):
+class MaxCut(Pairwise):
     """A graph whose nodes are to be split in two parts."""
 
     def cut_value(self, position: Array) -> Array:
         """Total weight of the edges between the two parts, larger is better."""
-        return self.model.unscaled(position)
+        return self.unscaled(position)
 
 
 def qubo(Q: ArrayLike, offset: ArrayLike = 0.0, *, inverse_temperature: ArrayLike = 1.0) -> Qubo:
@@ -61,14 +55,11 @@ def qubo(Q: ArrayLike, offset: ArrayLike = 0.0, *, inverse_temperature: ArrayLik
     bonds = DenseBonds(-both * (1 - np.eye(len(matrix), dtype=both.dtype)))
     beta = positive("qubo(inverse_temperature=...)", inverse_temperature)
     constant = -number("qubo(offset=...)", offset)
-    model = Pairwise(
-        bonds, -matrix.diagonal(), Binary(len(matrix)), offset=constant, inverse_temperature=beta
-    )
-    return target_of(model, Qubo)
+    return Qubo(Binary(len(matrix)), bonds, -matrix.diagonal(), offset=constant, inverse_temperature=beta)
 
 
 def max_cut(
-    graph: Any,
+    graph: GraphLike,
     weights: ArrayLike | None = None,
     *,
     num_nodes: int | None = None,
@@ -97,21 +88,20 @@ def max_cut(
     """
     network = read_graph("max_cut", graph, weights, num_nodes)
     beta = positive("max_cut(inverse_temperature=...)", inverse_temperature)
-    model = Pairwise(
+    return MaxCut(
+        domain=spin_domain(network.num_sites, spins),
         bonds=bonds_of(network._replace(weights=-0.5 * network.weights)),
         field=zeros(network.num_sites),
         offset=0.5 * network.weights.sum(),
         inverse_temperature=beta,
-        domain=spin_domain(network.num_sites, spins),
         reads_bits_as_spins=not spins,
     )
-    return target_of(model, MaxCut)
 
 
 def bonds_of(graph: Graph) -> Bonds:
     """Return the bonds of a graph in the form that is evaluated fastest."""
     edges, weights, num_sites = graph
-    if len(edges) < DENSE_SHARE * num_sites * (num_sites - 1) / 2:
+    if len(edges) < DENSE_FRACTION * num_sites * (num_sites - 1) / 2:
         return graph_bonds(edges, weights, num_sites)
     upper = scatter((num_sites, num_sites), (edges[:, 0], edges[:, 1]), weights)
     return DenseBonds(upper + upper.T)

@@ -17,29 +17,27 @@ from steppe.kernel.types import POSITION, ChainState, StepInfo
 from steppe.random import draws
 from steppe.target import Target
 from steppe.targets.checks import array_of_shape, real_array
-from steppe.targets.model import ModelTarget, target_of
 from steppe.targets.rbm_normalizer import LogNormalizer, log_normalizer
 from steppe.targets.units import LinearUnits, Softplus
 
 
-@jax.tree_util.register_pytree_node_class
-class Rbm(ModelTarget):
+class Rbm(LinearUnits):
     """A restricted Boltzmann machine over its visible bits."""
 
     @property
     def weights(self) -> Array:
         """`W`, hidden × visible."""
-        return self.model.weights
+        return self.matrix
 
     @property
     def hidden_bias(self) -> Array:
         """One per hidden bit."""
-        return self.model.bias
+        return self.bias
 
     @property
     def visible_bias(self) -> Array:
         """One per visible bit."""
-        return self.model.linear
+        return self.linear
 
     def log_normalizer(self, key: Array, **options: Any) -> LogNormalizer:
         """`log Σ_v exp U(v)` with its standard error; options as for `log_normalizer`."""
@@ -69,15 +67,14 @@ def rbm(weights: ArrayLike, hidden_bias: ArrayLike, visible_bias: ArrayLike) -> 
         raise TargetError(
             f"`rbm(weights=...)` needs at least one hidden and one visible bit; got shape {matrix.shape}."
         )
-    model = LinearUnits(
-        weights=matrix,
+    return Rbm(
+        domain=Binary(num_visible),
+        matrix=matrix,
         columns=matrix.T,
         bias=array_of_shape("rbm(hidden_bias=...)", hidden_bias, (num_hidden,)),
         linear=array_of_shape("rbm(visible_bias=...)", visible_bias, (num_visible,)),
         unit=Softplus(),
-        domain=Binary(num_visible),
     )
-    return target_of(model, Rbm)
 
 
 def layerwise_gibbs() -> Recipe:
@@ -106,7 +103,7 @@ class LayerwiseGibbsBlock(eqx.Module):
 
     def init(self, density: JointDensity, state: ChainState, previous: Array | None = None) -> Array:
         """Evaluate the inputs of the hidden bits."""
-        return _check_rbm(density.target).model.inputs(state.position)
+        return _check_rbm(density.target).inputs(state.position)
 
     def count_evaluations(self, density: JointDensity) -> float:
         """Evaluations of one step: its two products with the weights are those of one value and gradient."""
@@ -124,7 +121,7 @@ class LayerwiseGibbsBlock(eqx.Module):
         self, keys: Keys, density: JointDensity, state: ChainState, own: Array
     ) -> tuple[ChainState, Array, StepInfo]:
         """Resample both layers once."""
-        new, inputs = self._resample(_check_rbm(density.target).model, keys.position, state, own)
+        new, inputs = self._resample(_check_rbm(density.target), keys.position, state, own)
         # The draw is reversible for `exp U`; at another temperature the rest is decided. At 1 it is all.
         log_ratio = (density.inverse_temperature - 1) * (new.log_density - state.log_density)
         is_accepted = draws.log_uniform(keys.accept) < log_ratio
@@ -138,15 +135,13 @@ class LayerwiseGibbsBlock(eqx.Module):
         )
         return new, own, info
 
-    def _resample(
-        self, model: LinearUnits, key: Array, state: ChainState, own: Array
-    ) -> tuple[ChainState, Array]:
+    def _resample(self, rbm: Rbm, key: Array, state: ChainState, own: Array) -> tuple[ChainState, Array]:
         key_hidden, key_visible = jax.random.split(key)
         dtype = state.position.dtype
         hidden = draws.flips(key_hidden, own).astype(dtype)
-        position = draws.flips(key_visible, hidden @ model.weights + model.linear).astype(dtype)
-        inputs = model.inputs(position)
-        log_density = model.total(model.unit.value(inputs), position)
+        position = draws.flips(key_visible, hidden @ rbm.weights + rbm.visible_bias).astype(dtype)
+        inputs = rbm.inputs(position)
+        log_density = rbm.total(rbm.unit.value(inputs), position)
         return state._replace(position=position, log_density=log_density), inputs
 
 

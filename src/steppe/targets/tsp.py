@@ -4,46 +4,52 @@
 may depend on the direction.
 """
 
-from typing import Any, Literal, get_args
+from typing import Literal, Protocol, cast, get_args, runtime_checkable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
 from steppe.domain import Permutation
 from steppe.domain.permutation import checked_order
 from steppe.errors import TargetError
-from steppe.pytree import is_concrete, piece, static
-from steppe.targets.checks import choice, positive, real_array, square_matrix
-from steppe.targets.model import ModelTarget
+from steppe.pytree import is_concrete
+from steppe.target import Target
+from steppe.targets.checks import choice, positive, real_array, square_matrix, zeros
+from steppe.targets.cycles import count_new_edges, find_successors, rotate_to_city_0
 from steppe.targets.tour_moves import CHANGES
 from steppe.targets.tsp_bits import PAPER_CORNERS, PAPER_WEIGHTS, TourBits, bit_target
 
 Encoding = Literal["permutation", "bits"]
 
+
+@runtime_checkable
+class Roads(Protocol):
+    """A loaded instance: whatever has distances between cities."""
+
+    @property
+    def distances(self) -> np.ndarray: ...  # noqa: D102
+
+
 MIN_CITIES = 3
 
 
-@piece
-class Tours:
-    """Lengths between cities, and the temperature.
+class Tsp(Target):
+    """Tours as permutations of cities.
 
     Attributes
     ----------
+    domain
+        Permutations of the cities.
     lengths
         `L[a, b]` from city `a` to city `b`, zero on the diagonal.
     inverse_temperature
         `β`.
-    domain
-        Orders of the cities.
     """
 
     lengths: Array
     inverse_temperature: Array
-    domain: Permutation = static()
 
     def cost(self, position: Array) -> Array:
         """Length of a tour, or of every one of a stack."""
@@ -55,31 +61,36 @@ class Tours:
         return -self.inverse_temperature * self.cost(position)
 
     def value_and_grad(self, position: Array) -> tuple[Array, Array]:
-        """`U`, and zero: nothing lies between two orders."""
-        return self.log_density(position), jnp.zeros_like(position)
+        """`U`, and zero: nothing lies between two permutations."""
+        return -self.inverse_temperature * self.cost(position), jnp.zeros_like(position)
 
     def move_differences(self, kind: str, position: Array) -> Array:
-        """`U(after) − U(before)` of every move of a kind."""
+        """Exact `U(after) − U(before)` of all `"swap"`, `"two_opt"` or `"insert"` moves, in `O(n²)`."""
         return -self.inverse_temperature * CHANGES[kind](self.lengths, position.astype(jnp.int32))
 
+    def canonical(self, position: Array) -> Array:
+        """The same cycle from city 0; where lengths are symmetric also in one direction."""
+        return rotate_to_city_0(jnp, position, self._is_directed)
 
-@jax.tree_util.register_pytree_node_class
-class Tsp(ModelTarget):
-    """Tours as orders of cities."""
+    def distance(self, first: Array, second: Array) -> Array:
+        """Number of edges of the first tour that the second does not have."""
+        after, others_after, others_before = (
+            find_successors(jnp, tour.astype(jnp.int32)) for tour in (first, second, second[::-1])
+        )
+        return count_new_edges(jnp, after, others_after, others_before, self._is_directed)
 
     @property
     def is_symmetric(self) -> bool:
         """Whether every way costs the same in both directions, so that a tour and its reverse are one."""
-        lengths = np.asarray(self.model.lengths)
-        return np.array_equal(lengths, lengths.T)
+        return not self._is_directed
+
+    @property
+    def _is_directed(self) -> Array:
+        return jnp.any(self.lengths != self.lengths.T)
 
     def starts(self, key: Array, num_chains: int) -> Array:
         """Positions of uniform random tours, for `sample(initial=...)`; the default start is the same."""
         return self.domain.draw(key, (num_chains,))
-
-    def cost(self, position: Array) -> Array:
-        """Length of a tour, or of every one of a stack."""
-        return self.model.cost(position)
 
     def tour(self, position: ArrayLike) -> np.ndarray:
         """Cities in the order they are visited, for one position or a stack."""
@@ -89,13 +100,9 @@ class Tsp(ModelTarget):
         """Position of a tour, which must visit every city once."""
         return self.domain.from_levels(checked_order("position(tour)", tour, self.domain.num_sites))
 
-    def move_differences(self, kind: str, position: Array) -> Array:
-        """Exact `U(after) − U(before)` of all `"swap"`, `"two_opt"` or `"insert"` moves, in `O(n²)`."""
-        return self.model.move_differences(kind, position)
-
 
 def tsp(
-    distances: Any = None,
+    distances: ArrayLike | Roads | None = None,
     *,
     coordinates: ArrayLike | None = None,
     weights: ArrayLike | None = None,
@@ -125,10 +132,7 @@ def tsp(
     beta = positive("tsp(inverse_temperature=...)", inverse_temperature)
     if choice("tsp(encoding=...)", encoding, get_args(Encoding)) == "bits":
         return bit_target(places, _factors(weights, len(lengths)), beta)
-    model = Tours(jnp.asarray(lengths), jnp.asarray(beta), Permutation(len(lengths)))
-    return Tsp(
-        Partial(Tours.log_density, model), model.domain, value_and_grad=Partial(Tours.value_and_grad, model)
-    )
+    return Tsp(Permutation(len(lengths)), lengths, beta)
 
 
 def tsp_paper(encoding: Encoding = "bits", *, inverse_temperature: ArrayLike = 1.0) -> Tsp | TourBits:
@@ -151,28 +155,31 @@ def tsp_paper(encoding: Encoding = "bits", *, inverse_temperature: ArrayLike = 1
     )
 
 
-def _lengths(distances: Any, coordinates: Any, weights: Any) -> Any:
+def _lengths(
+    distances: ArrayLike | Roads | None, coordinates: np.ndarray | None, weights: ArrayLike | None
+) -> Array:
     if (distances is None) == (coordinates is None):
         raise TargetError("`tsp` needs either `distances` or `coordinates=...`, one of them.")
     if distances is not None:
-        given = getattr(distances, "distances", distances)
+        given = distances.distances if isinstance(distances, Roads) else distances
         _check_roads(given)
         matrix = square_matrix("tsp(distances=...)", given)
         _check_not_negative("distances", matrix)
     else:
-        matrix = np.linalg.norm(coordinates[:, None] - coordinates[None], axis=-1)
+        assert coordinates is not None
+        matrix = cast("Array", np.linalg.norm(coordinates[:, None] - coordinates[None], axis=-1))
     if len(matrix) < MIN_CITIES:
         raise TargetError(f"`tsp` needs at least {MIN_CITIES} cities; got {len(matrix)}.")
     return _factors(weights, len(matrix)) * matrix * (1 - np.eye(len(matrix), dtype=matrix.dtype))
 
 
-def _coordinates(coordinates: Any) -> np.ndarray:
+def _coordinates(coordinates: ArrayLike) -> np.ndarray:
     return np.asarray(real_array("tsp(coordinates=...)", coordinates, ndim=2))
 
 
-def _factors(weights: Any, num_cities: int) -> Any:
+def _factors(weights: ArrayLike | None, num_cities: int) -> Array:
     if weights is None:
-        return np.ones((num_cities, num_cities), jnp.result_type(float))
+        return 1 + zeros(num_cities, num_cities)
     factors = square_matrix("tsp(weights=...)", weights)
     if len(factors) != num_cities:
         raise TargetError(
@@ -183,7 +190,7 @@ def _factors(weights: Any, num_cities: int) -> Any:
     return factors
 
 
-def _check_roads(distances: Any) -> None:
+def _check_roads(distances: ArrayLike) -> None:
     """Say what an infinite distance means here: cities without a road between them."""
     if is_concrete(distances):
         array = np.asarray(distances)
@@ -196,7 +203,7 @@ def _check_roads(distances: Any) -> None:
             )
 
 
-def _check_not_negative(name: str, matrix: Any) -> None:
+def _check_not_negative(name: str, matrix: Array) -> None:
     if isinstance(matrix, np.ndarray) and (matrix < 0).any():
         row, column = np.argwhere(matrix < 0)[0].tolist()
         raise TargetError(

@@ -5,28 +5,25 @@ no tour (`is_valid`); every single flip of a tour is one of them, so only sample
 once move at all.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.tree_util import Partial
 from jax.typing import ArrayLike
 
 from steppe.domain import Binary
 from steppe.domain.permutation import checked_order
 from steppe.errors import TargetError
-from steppe.pytree import piece
-from steppe.targets.model import ModelTarget
+from steppe.target import Target
 
 
-@piece
-class CubeTours:
-    """Cities at the corners of a cube, and factors on the distances between them.
+class TourBits(Target):
+    """Tours as bits. Random bits are hardly ever a tour: start chains at `starts(key, num_chains)`.
 
     Attributes
     ----------
+    domain
+        As many bits for each place as there are axes.
     weights
         Factor from the corner named by the row to that named by the column, in binary order of names.
     city_of_corner
@@ -44,7 +41,7 @@ class CubeTours:
         return -self.inverse_temperature * self.cost(position)
 
     def cost(self, position: Array) -> Array:
-        """Sum of weighted distances round the tour."""
+        """Length of a tour, or of every one of a stack: the sum of weighted distances round it."""
         weights, steps, _ = self._edges(position)
         return jnp.sum(weights * steps, axis=-1)
 
@@ -79,52 +76,43 @@ class CubeTours:
         squared = jnp.sum(jumps**2, axis=-1)
         return self.weights[names, jnp.roll(names, -1, axis=-1)], jnp.sqrt(squared), jumps
 
-
-@jax.tree_util.register_pytree_node_class
-class TourBits(ModelTarget):
-    """Tours as bits. Random bits are hardly ever a tour: start chains at `starts(key, num_chains)`."""
-
     def starts(self, key: Array, num_chains: int) -> Array:
         """Positions of uniform random tours, for `sample(initial=...)`."""
-        cities = jnp.tile(jnp.arange(len(self.model.city_of_corner)), (num_chains, 1))
+        cities = jnp.tile(jnp.arange(len(self.city_of_corner)), (num_chains, 1))
         tours = np.asarray(jax.random.permutation(key, cities, axis=1, independent=True))
         return jnp.stack([self.position(tour) for tour in tours])
 
-    def cost(self, position: Array) -> Array:
-        """Length of a tour, or of every one of a stack."""
-        return self.model.cost(position)
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether every way costs the same in both directions, so that a tour and its reverse are one."""
+        return bool(jnp.all(self.weights == self.weights.T))
 
     def tour(self, position: ArrayLike) -> np.ndarray:
         """Cities in the order they are visited, for one position or a stack."""
-        return np.asarray(self.model.city_of_corner)[np.asarray(self.model.corners(jnp.asarray(position)))]
+        return np.asarray(self.city_of_corner)[np.asarray(self.corners(jnp.asarray(position)))]
 
     def position(self, tour: ArrayLike) -> Array:
         """Position of a tour, which must visit every city once."""
-        cities = np.asarray(self.model.city_of_corner)
+        cities = np.asarray(self.city_of_corner)
         order = checked_order("position(tour)", tour, len(cities))
         names = np.argsort(cities)[order]
         num_bits = len(cities).bit_length() - 1
         return self.domain.from_levels((names[:, None] >> np.arange(num_bits)[::-1] & 1).reshape(-1))
 
 
-def bit_target(coordinates: Any, weights: Any, inverse_temperature: Any) -> TourBits:
+def bit_target(coordinates: np.ndarray | None, weights: Array, inverse_temperature: Array) -> TourBits:
     """Make a target in bits from the corners and the factors between cities."""
     names = _names(coordinates)
     city_of_corner = np.argsort(names)
-    model = CubeTours(
+    return TourBits(
+        domain=Binary(len(names) * (len(names).bit_length() - 1)),
         weights=jnp.asarray(np.asarray(weights)[np.ix_(city_of_corner, city_of_corner)]),
         city_of_corner=jnp.asarray(city_of_corner, jnp.int32),
-        inverse_temperature=jnp.asarray(inverse_temperature),
-    )
-    return TourBits(
-        Partial(CubeTours.log_density, model),
-        Binary(len(names) * coordinates.shape[1]),
-        value_and_grad=Partial(CubeTours.value_and_grad, model),
-        is_valid=Partial(CubeTours.is_valid, model),
+        inverse_temperature=inverse_temperature,
     )
 
 
-def _names(coordinates: Any) -> np.ndarray:
+def _names(coordinates: np.ndarray | None) -> np.ndarray:
     """Binary numbers of the cities' corners."""
     if coordinates is None:
         raise TargetError(

@@ -112,4 +112,4 @@ def _gap(parameters: Parameters, batch: Array, samples: Array) -> Array:
     """Mean log-density of the data minus that of the samples; its gradient is that of the likelihood."""
     machine = rbm(*parameters)
     # The formula itself for all rows at once, as one product: it is differentiated in the weights here.
-    return jnp.mean(machine.model.log_density(batch)) - jnp.mean(machine.model.log_density(samples))
+    return jnp.mean(machine.log_density(batch)) - jnp.mean(machine.log_density(samples))

@@ -86,7 +86,7 @@ def log_chains(
     adapts = recipe.is_adjusted and "step_size" in sampler.parameters
     gains = GAIN * adapts * (np.arange(num_points) < heat.num_points)
     with_ones = jnp.asarray(np.c_[rows, np.ones(len(rows))], jnp.result_type(float))
-    work = num_points * LOG_PER * num_chains * target.model.num_hidden * len(target.model.y)
+    work = num_points * LOG_PER * num_chains * target.num_hidden * len(target.y)
     go = _run_soon if work < SHORT_WORK else _run_fast
     series = go(sampler, starts, key, with_ones, jnp.asarray(betas), jnp.asarray(gains))
     return Logged(*(np.asarray(part, float) for part in series))
@@ -106,7 +106,7 @@ def _run(sampler: Sampler, starts: Array, key: Array, rows: Array, betas: Array,
     def point(carry: Any, now: tuple[Array, Array, Array]) -> Any:
         keys, beta, gain = now
         states = carry[0]
-        outputs = jax.lax.map(lambda position: target.model.outputs(position, rows), states.position)
+        outputs = jax.lax.map(lambda position: target.outputs(position, rows), states.position)
         likelihood = states.log_density.mean() / target.temperature
         carry, acceptance = jax.lax.scan(partial(step, beta, gain), carry, keys)
         return carry, (likelihood, outputs.mean(axis=0), acceptance.mean())

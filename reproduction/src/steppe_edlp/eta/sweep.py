@@ -72,7 +72,7 @@ def _run(
     num_points: int,
 ) -> dict[str, Array]:
     target: Any = sampler.target
-    domain, model = target.domain, target.model
+    domain = target.domain
 
     def own(variance: Array) -> Sampler:
         return sampler.replace({"coupling_variance": variance})
@@ -90,7 +90,7 @@ def _run(
 
     def point(states: Any, first: Array) -> tuple[Any, dict[str, Array]]:
         states, (acceptance, flips) = jax.lax.scan(step, states, first + jnp.arange(STRIDE))
-        outputs = jax.vmap(lambda position: model.outputs(position, rows))(states.position)
+        outputs = jax.vmap(lambda position: target.outputs(position, rows))(states.position)
         mean = outputs.reshape(*shape, -1).mean(axis=2)
         apart = states.position - (states.position if states.center is None else states.center)
 

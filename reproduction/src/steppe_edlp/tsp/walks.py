@@ -15,7 +15,7 @@ from jax import Array
 from steppe.compiling import quick_jit
 from steppe.kernel.compose import Recipe, Sampler
 from steppe.targets.tsp import tsp_paper
-from steppe.targets.tsp_bits import CubeTours
+from steppe.targets.tsp_bits import TourBits
 from steppe_edlp.tsp.enumeration import enumerate_costs
 
 NUM_CITIES = 8
@@ -86,14 +86,14 @@ def walk_as_coded(recipe: Recipe, starts: np.ndarray, keys: Array, num_steps: in
     target: Any = tsp_paper("bits")
     positions = jnp.stack([target.position(tour) for tour in starts])
     numbers = recipe.build(target, audit=False).parameters
-    codes, moved = _steps_as_coded(target.model, numbers, positions, keys, num_steps, recipe.is_adjusted)
+    codes, moved = _steps_as_coded(target, numbers, positions, keys, num_steps, recipe.is_adjusted)
     return _unpack(target, codes, moved, False)
 
 
 def _unpack(target: Any, codes: Array, moved: Array, is_of_permutations: bool) -> Walk:
     found = np.asarray(codes).T
     if not is_of_permutations:  # digits are corners of the cube; name them by their cities
-        cities = np.asarray(target.model.city_of_corner)
+        cities = np.asarray(target.city_of_corner)
         found = sum(cities[found // power % NUM_CITIES] * power for power in DIGITS)
     return Walk(np.asarray(found, np.int64), np.asarray(moved, float))
 
@@ -110,26 +110,26 @@ def _steps(sampler: Sampler, positions: Array, keys: Array, num_steps: int) -> t
 
 
 def _code(sampler: Sampler, positions: Array) -> Array:
-    model: Any = sampler.target.model  # pyright: ignore[reportAttributeAccessIssue]
-    digits = model.corners(positions) if isinstance(model, CubeTours) else positions.astype(jnp.int32)
+    target = sampler.target
+    digits = target.corners(positions) if isinstance(target, TourBits) else positions.astype(jnp.int32)
     return digits @ jnp.asarray(DIGITS, jnp.int32)
 
 
 @partial(quick_jit, static_argnames=("num_steps", "is_adjusted"))
 def _steps_as_coded(
-    model: CubeTours,
+    target: TourBits,
     numbers: dict[str, Array],
     positions: Array,
     keys: Array,
     num_steps: int,
     is_adjusted: bool,
 ) -> tuple[Array, Array]:
-    one = partial(_step_as_coded, model, numbers, is_adjusted)
+    one = partial(_step_as_coded, target, numbers, is_adjusted)
 
     def step(states: Any, index: Array) -> tuple[Any, tuple[Array, Array]]:
         now = jax.vmap(lambda key: jax.random.fold_in(key, index))(keys)
         new = jax.vmap(one)(now, *states)
-        codes = model.corners(new[0]) @ jnp.asarray(DIGITS, jnp.int32)
+        codes = target.corners(new[0]) @ jnp.asarray(DIGITS, jnp.int32)
         return new, (codes, jnp.any(new[0] != states[0], axis=-1))
 
     _, (codes, moved) = jax.lax.scan(step, (positions, positions), jnp.arange(num_steps))
@@ -137,7 +137,7 @@ def _steps_as_coded(
 
 
 def _step_as_coded(
-    model: CubeTours, numbers: dict[str, Array], is_adjusted: bool, key: Array, theta: Array, center: Array
+    target: TourBits, numbers: dict[str, Array], is_adjusted: bool, key: Array, theta: Array, center: Array
 ) -> tuple[Array, Array]:
     """Notation: paper eq. (8) and Algorithm 1; `rows` sums over the three bits of a city."""
     key_flips, key_center, key_accept = jax.random.split(key, 3)
@@ -146,7 +146,7 @@ def _step_as_coded(
     spread = jnp.sqrt(numbers.get("center_step_size", jnp.zeros(())))
 
     def logits(theta: Array, center: Array) -> tuple[Array, Array]:
-        value, slope = model.value_and_grad(theta)
+        value, slope = target.value_and_grad(theta)
         slope = slope - (theta - center) * stiffness
         return value, 0.5 * (1 - 2 * theta) * slope - 0.5 / alpha
 
@@ -157,7 +157,7 @@ def _step_as_coded(
     flips = jax.random.uniform(key_flips, theta.shape) < jax.nn.sigmoid(z)
     new = jnp.where(flips, 1 - theta, theta)
     new_center = center + drift * (theta - center) + spread * jax.random.normal(key_center, theta.shape)
-    is_tour = model.is_valid(new)
+    is_tour = target.is_valid(new)
     new, new_center = jnp.where(is_tour, new, theta), jnp.where(is_tour, new_center, center)
     if not is_adjusted:
         return new, new_center
@@ -171,7 +171,7 @@ def _step_as_coded(
     taken = jnp.log(jax.random.uniform(key_accept, (NUM_CITIES,))) < log_ratio
     taken = jnp.repeat(taken, theta.size // NUM_CITIES)
     mixed, mixed_center = jnp.where(taken, new, theta), jnp.where(taken, new_center, center)
-    is_tour = model.is_valid(mixed)
+    is_tour = target.is_valid(mixed)
     return jnp.where(is_tour, mixed, theta), jnp.where(is_tour, mixed_center, center)
 
 

@@ -1,0 +1,463 @@
+"""Target: a log-density of ONE state on a domain, with whatever makes it cheap.
+
+`π(θ) ∝ exp U(θ)`: the log-density `U` is larger where states are better. An energy has the opposite
+sign; use `Target.from_energy` for one.
+
+`Target(log_density, domain)` wraps a function. A subclass of `Target` holds its arrays in fields and defines
+methods instead. Both are the same to everything that samples them.
+"""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import (
+    TYPE_CHECKING,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    dataclass_transform,
+)
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.tree_util import Partial
+from jaxtyping import PyTree
+
+from steppe.domain import Domain
+from steppe.errors import TargetError
+from steppe.pytree import as_pytree, on_device
+from steppe.target import checking
+from steppe.target.batching import call_batched
+
+Cache = TypeVar("Cache")
+Function = TypeVar("Function", bound=Callable[..., PyTree])
+
+LogDensity = Callable[[Array], Array]
+ValueAndGrad = Callable[[Array], tuple[Array, Array]]
+
+
+class Incremental(NamedTuple, Generic[Cache]):
+    """How a target follows one-site changes at the cost of what changed.
+
+    Attributes
+    ----------
+    init
+        `init(position) → cache`, any pytree of arrays (for example the inputs to hidden units).
+    differences
+        `differences(cache, position, sites) → table` of shape `(len(sites), max_levels)`: the exact
+        `U(site set to level) − U(position)`, finite everywhere: what is forbidden outright belongs into
+        `is_valid`, because blocks are followed through states that may not be valid themselves.
+    update
+        `update(cache, position, site, level) → cache` after one site of `position` takes `level`.
+    """
+
+    init: Callable[[Array], Cache]
+    differences: Callable[[Cache, Array, Array], Array]
+    update: Callable[[Cache, Array, Array, Array], Cache]
+
+
+class Offers(TypedDict, total=False):
+    """What `Target(log_density, domain, ...)` can be given besides; see there."""
+
+    value_and_grad: ValueAndGrad | None
+    batched_value_and_grad: ValueAndGrad | None
+    differences: Callable[[Array], Array] | None
+    is_valid: Callable[[Array], Array] | None
+    incremental: Incremental[PyTree] | None
+
+
+@dataclass_transform(field_specifiers=(dataclasses.field, eqx.field))
+class _TargetType(type(eqx.Module)):  # pyright: ignore[reportGeneralTypeIssues, reportUntypedBaseClass]
+    """Makes targets: `Target(...)` wraps a function, a subclass makes itself; both are checked."""
+
+    if not TYPE_CHECKING:  # checkers know what a class returns better than this could say
+
+        def __call__(cls, *args: PyTree, **kwargs: PyTree) -> "Target":
+            made = type(eqx.Module).__call__(WrappedTarget if cls is Target else cls, *args, **kwargs)
+            target = jax.tree.map(on_device, made)
+            target._check()
+            return target
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        signature = inspect.signature((WrappedTarget if cls is Target else cls).__init__)
+        return signature.replace(parameters=list(signature.parameters.values())[1:])
+
+
+class Target(eqx.Module, metaclass=_TargetType):
+    """A log-density on a domain.
+
+    Parameters
+    ----------
+    log_density
+        `U(position) → scalar` for one position of shape `domain.shape`, written in JAX. It may be a
+        pytree (an equinox module, a `jax.tree_util.Partial`): its arrays are then traced, and changing
+        them does not recompile.
+    domain
+        Where the position lives.
+    value_and_grad
+        `position → (value, gradient)`, if you can do it faster than `jax.value_and_grad`.
+    batched_value_and_grad
+        The same for a stack of positions, used whenever a kernel is mapped over chains.
+    differences
+        `position → table` of shape `(num_sites, max_levels)`, the exact
+        `U(site set to level) − U(position)`, if it is cheap.
+    is_valid
+        `position → bool` for constrained spaces. An invalid state has `U = −inf`.
+    incremental
+        An `Incremental`, so that single-site and block samplers cost what changed.
+
+    Notes
+    -----
+    A subclass is an `equinox.Module`: its fields are traced leaves, except `domain` and those declared with
+    `equinox.field(static=True)`. It must define `log_density`, and may define any of the methods named above
+    and `move_differences`, `canonical` and `distance`; `incremental` is then a property. What it returns is
+    checked, and masked where the position is not valid, as if the functions had been given to `Target`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, steppe
+    >>> target = steppe.Target(lambda bits: jnp.sum(bits) ** 2 / 4, steppe.Binary(8))
+    >>> float(target.log_density(jnp.ones(8)))
+    16.0
+
+    >>> class Independent(steppe.Target):
+    ...     logits: jax.Array
+    ...
+    ...     def log_density(self, position):
+    ...         return self.logits @ position
+    >>> target = Independent(steppe.Binary(3), logits=jnp.asarray([1.0, -1.0, 0.5]))
+    >>> float(target.log_density(jnp.ones(3)))
+    0.5
+    """
+
+    domain: Domain = eqx.field(static=True)
+
+    # The methods that a class and its parents bring, as they were written.
+    _own: ClassVar[dict[str, Callable[..., PyTree]]] = {}
+    _label: ClassVar[str] = "Target"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, log_density: LogDensity, domain: Domain, **offers: Unpack[Offers]) -> None: ...
+
+    def __init_subclass__(cls, **options: PyTree) -> None:
+        """Complete the methods a subclass defines: cast and mask what they return."""
+        super().__init_subclass__(**options)
+        cls._label = cls.__dict__.get("_label", cls.__name__)
+        own = {name: cls.__dict__[name] for name in _COMPLETIONS if name in cls.__dict__}
+        cls._own = cls._own | own
+        for name, method in own.items():
+            setattr(cls, name, _COMPLETIONS[name](method))
+
+    @staticmethod
+    def from_energy(energy: LogDensity, domain: Domain, **offers: Unpack[Offers]) -> "Target":
+        """Target `π ∝ exp(−energy)`; further arguments as for `Target`, in terms of `U = −energy`."""
+        return Target(Partial(_negate, _as_function("energy", energy)), domain, **offers)
+
+    # ---- evaluation --------------------------------------------------------------------------
+
+    def log_density(self, position: Array) -> Array:
+        """`U(position)`, `−inf` where the position is not valid."""
+        raise NotImplementedError
+
+    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
+        """`U` and its gradient together. Where the position is not valid only `U` is `−inf`."""
+        return _complete_value_and_grad(_differentiate)(self, position)
+
+    def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
+        """`U` and its gradient for a stack of positions, used where a kernel is mapped over chains."""
+        return jax.vmap(self.value_and_grad)(stack)
+
+    def differences(self, position: Array) -> Array:
+        """Exact table `U(site i set to level k) − U(position)`, site × level.
+
+        Uses what the target brought, or evaluates the log-density of every neighbour. Levels that a ragged
+        site does not have are `−inf`.
+        """
+        return _complete_differences(_evaluate_differences)(self, position)
+
+    def is_valid(self, position: Array) -> Array:
+        """Whether the position satisfies the constraint; always true without one."""
+        return jnp.asarray(True)
+
+    def move_differences(self, kind: str, position: Array) -> Array:
+        """Exact `U(after) − U(position)` of all `"swap"`, `"two_opt"` or `"insert"` moves of a permutation.
+
+        A subclass on a `Permutation` domain may offer this table over (first, last) place; entries that are
+        no move may hold anything. Ask `has_move_differences` first.
+        """
+        raise TargetError(
+            f"`{type(self).__name__}` makes no tables of {kind!r} moves. Define `move_differences(kind, "
+            "position)` in a subclass of `Target`, or evaluate `log_density` after every move."
+        )
+
+    # ---- symmetry and distance -----------------------------------------------------------------
+
+    def canonical(self, position: Array) -> Array:
+        """The position that stands for all those that mean the same: by default itself."""
+        return position
+
+    def distance(self, first: Array, second: Array) -> Array:
+        """How far apart two positions are: by default the number of sites that differ."""
+        return jnp.sum(self.domain.differs(first, second))
+
+    # ---- what is on offer ----------------------------------------------------------------------
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """Names of the functions the target brought itself."""
+        return tuple(name for name in _COMPLETIONS if name in self._own)
+
+    @property
+    def has_differences(self) -> bool:
+        """Whether the target brought its own table of exact differences."""
+        return "differences" in self.offers
+
+    @property
+    def has_constraint(self) -> bool:
+        """Whether some positions of the domain are not valid."""
+        return "is_valid" in self.offers
+
+    @property
+    def has_move_differences(self) -> bool:
+        """Whether the target, on permutations, makes its own tables of exact differences of moves."""
+        return "move_differences" in self.offers
+
+    @property
+    def incremental(self) -> Incremental[PyTree] | None:
+        """The incremental form, if the target has one."""
+        return None
+
+    # ---- identity: a target is compared as an object, its arrays are not looked at ----------------
+
+    if not TYPE_CHECKING:
+        # Equinox makes methods pytrees that are compared by their arrays, which cannot be done while tracing.
+        __getattribute__ = object.__getattribute__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        offers = [*self.offers, *([] if self.incremental is None else ["incremental"])]
+        return f"{self._label}({self.domain!r}, {', '.join(offers)})"
+
+    # ---- checks --------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        """Compare what every function returns with the domain."""
+        domain, offers = self.domain, self.offers
+        if not isinstance(domain, Domain):
+            raise TargetError(
+                f"`{self._label}(..., domain)` needs a domain such as `steppe.Binary(64)`; got {domain!r}."
+            )
+        if "log_density" not in offers:
+            raise TargetError(
+                f"`{self._label}`, a subclass of `Target`, needs a method `log_density(self, position)`. A "
+                "function is wrapped by `Target(log_density, domain)`."
+            )
+        position = jax.ShapeDtypeStruct(domain.shape, jnp.result_type(float))
+        own = {name: Partial(function, self) for name, function in self._own.items()}
+        checking.check_scalar("log_density", own["log_density"], position)
+        if "value_and_grad" in offers:
+            checking.check_value_and_grad("value_and_grad", own["value_and_grad"], position)
+        if "batched_value_and_grad" in offers:
+            name = "batched_value_and_grad"
+            checking.check_batched_value_and_grad(name, own[name], position)
+        if "differences" in offers:
+            shape = (domain.num_sites, domain.max_levels)
+            checking.check_table("differences", own["differences"], position, shape)
+        if self.incremental is not None:
+            checking.check_incremental(*self.incremental, position, domain.max_levels)
+        if "is_valid" in offers:
+            checking.check_boolean("is_valid", own["is_valid"], position)
+
+
+# ---- completions: from a method as a subclass writes it to what kernels call -------------------------------
+
+
+def _complete_log_density(own: Callable[[Target, Array], Array]) -> Callable[[Target, Array], Array]:
+    """Cast to the default float type and mask."""
+
+    @wraps(own)
+    def log_density(self: Target, position: Array) -> Array:
+        return _mask(self, position, jnp.asarray(own(self, position), jnp.result_type(float)))
+
+    return log_density
+
+
+def _complete_value_and_grad(
+    own: Callable[[Target, Array], tuple[Array, Array]],
+) -> Callable[[Target, Array], tuple[Array, Array]]:
+    """Give stacks to the batched form if there is one; cast; mask the value, not the gradient."""
+
+    @wraps(own)
+    def value_and_grad(self: Target, position: Array) -> tuple[Array, Array]:
+        if "batched_value_and_grad" in self.offers:
+            batched = Partial(self._own["batched_value_and_grad"])
+            value, gradient = call_batched(Partial(own), batched, self, position)
+        else:
+            value, gradient = own(self, position)
+        dtype = jnp.result_type(float)  # whatever precision the user's function answers in
+        return _mask(self, position, jnp.asarray(value, dtype)), jnp.asarray(gradient, dtype)
+
+    return value_and_grad
+
+
+def _complete_differences(own: Callable[[Target, Array], Array]) -> Callable[[Target, Array], Array]:
+    """Cast, and mask neighbours that are not valid or do not exist."""
+
+    @wraps(own)
+    def differences(self: Target, position: Array) -> Array:
+        table = jnp.asarray(own(self, position), jnp.result_type(float))
+        if self.has_differences and self.has_constraint:  # evaluated neighbours are masked already
+            table = jnp.where(_over_neighbours(self, self.is_valid, position), table, -jnp.inf)
+        return jnp.where(self.domain.level_mask, table, -jnp.inf)
+
+    return differences
+
+
+def _keep(own: Function) -> Function:
+    return own
+
+
+_COMPLETIONS: dict[str, Callable[[Callable[..., PyTree]], Callable[..., PyTree]]] = {
+    "log_density": _complete_log_density,
+    "value_and_grad": _complete_value_and_grad,
+    "batched_value_and_grad": _keep,
+    "differences": _complete_differences,
+    "is_valid": _keep,
+    "move_differences": _keep,
+}
+
+
+def _mask(target: Target, position: Array, value: Array) -> Array:
+    return jnp.where(target.is_valid(position), value, -jnp.inf) if target.has_constraint else value
+
+
+def _differentiate(target: Target, position: Array) -> tuple[Array, Array]:
+    """Value and gradient of the log-density as it was written: that of a masked one would be lost."""
+    return jax.value_and_grad(partial(target._own["log_density"], target))(position)
+
+
+def _evaluate_differences(target: Target, position: Array) -> Array:
+    return _over_neighbours(target, target.log_density, position) - target.log_density(position)
+
+
+def _over_neighbours(target: Target, function: Callable[[Array], Array], position: Array) -> Array:
+    domain = target.domain
+    sites, levels = jnp.asarray(np.indices((domain.num_sites, domain.max_levels)).reshape(2, -1))
+    neighbours = jax.vmap(domain.replace_sites, (None, 0, 0))(position, sites, levels)
+    return jax.vmap(function)(neighbours).reshape(domain.num_sites, domain.max_levels)
+
+
+# ---- wrapped functions -------------------------------------------------------------------------------------
+
+
+class _Functions(NamedTuple):
+    """The callables of a wrapped target, each a pytree, so that arrays held by them are traced leaves."""
+
+    log_density: LogDensity
+    value_and_grad: ValueAndGrad | None
+    batched_value_and_grad: ValueAndGrad | None
+    differences: Callable[[Array], Array] | None
+    is_valid: Callable[[Array], Array] | None
+    incremental: Incremental[PyTree] | None
+
+
+class WrappedTarget(Target):
+    """What `Target(log_density, domain, ...)` makes: functions of the user in the place of methods."""
+
+    _label = "Target"
+    _functions: _Functions
+
+    def __init__(
+        self,
+        log_density: LogDensity,
+        domain: Domain,
+        *,
+        value_and_grad: ValueAndGrad | None = None,
+        batched_value_and_grad: ValueAndGrad | None = None,
+        differences: Callable[[Array], Array] | None = None,
+        is_valid: Callable[[Array], Array] | None = None,
+        incremental: Incremental[PyTree] | None = None,
+    ) -> None:
+        self.domain = domain
+        self._functions = _Functions(
+            log_density=_as_function("log_density", log_density),
+            value_and_grad=_as_optional_function("value_and_grad", value_and_grad),
+            batched_value_and_grad=_as_optional_function("batched_value_and_grad", batched_value_and_grad),
+            differences=_as_optional_function("differences", differences),
+            is_valid=_as_optional_function("is_valid", is_valid),
+            incremental=_as_incremental(incremental),
+        )
+
+    def log_density(self, position: Array) -> Array:
+        """The function given."""
+        return self._functions.log_density(position)
+
+    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
+        """The function given, or the log-density differentiated."""
+        given = self._functions.value_and_grad
+        return _differentiate(self, position) if given is None else given(position)
+
+    def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
+        """The function given."""
+        assert self._functions.batched_value_and_grad is not None
+        return self._functions.batched_value_and_grad(stack)
+
+    def differences(self, position: Array) -> Array:
+        """The function given, or the log-density evaluated."""
+        given = self._functions.differences
+        return _evaluate_differences(self, position) if given is None else given(position)
+
+    def is_valid(self, position: Array) -> Array:
+        """The function given, or always true."""
+        given = self._functions.is_valid
+        return jnp.asarray(True) if given is None else given(position)
+
+    @property
+    def incremental(self) -> Incremental[PyTree] | None:
+        """As it was given."""
+        return self._functions.incremental
+
+    @property
+    def offers(self) -> tuple[str, ...]:
+        """Names of the functions given."""
+        given = self._functions._asdict().items()
+        return tuple(name for name, function in given if function is not None and name in _COMPLETIONS)
+
+
+def _negate(energy: LogDensity, position: Array) -> Array:
+    return -energy(position)
+
+
+def _as_function(name: str, function: Function) -> Function:
+    if not callable(function):
+        raise TargetError(f"`{name}` must be a function of one position; got {type(function).__name__}.")
+    return as_pytree(function)
+
+
+def _as_optional_function(name: str, function: Function | None) -> Function | None:
+    return None if function is None else _as_function(name, function)
+
+
+def _as_incremental(incremental: Incremental[Cache] | None) -> Incremental[Cache] | None:
+    if incremental is None:
+        return None
+    if not isinstance(incremental, Incremental):
+        raise TargetError(
+            "`incremental` must be a `steppe.Incremental(init, differences, update)`; got "
+            f"{type(incremental).__name__}."
+        )
+    return Incremental(*(_as_function(f"incremental.{k}", f) for k, f in incremental._asdict().items()))

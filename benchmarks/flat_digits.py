@@ -60,9 +60,9 @@ def figures(target, states):
     }
 
 
-@style.applied()
+@style.apply()
 def sheet(rows, path):
-    figure, axes = style.subplots(len(rows), 2.0 * len(rows), 2.4)
+    figure, axes = style.make_row(len(rows), 2.0 * len(rows), 2.4)
     for axis, (name, states) in zip(axes, rows.items(), strict=True):
         chosen = states[np.linspace(0, len(states) - 1, 16).astype(int)].reshape(4, 4, 8, 8)
         framed = np.pad(chosen, ((0, 0), (0, 0), (1, 0), (1, 0)), constant_values=0.5)

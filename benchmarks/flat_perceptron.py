@@ -85,10 +85,10 @@ def judged(rows, loss):
             print(f"gain of the {ours} over {name}: {gain:+.4f}, 95 % interval [{low:+.4f}, {high:+.4f}]")
 
 
-@style.applied()
+@style.apply()
 def draw(rows, path):
     """Training errors after random flips, each method at its best schedule."""
-    figure, axes = style.subplots(len(SCHEDULES), 8.4, 3.4)
+    figure, axes = style.make_row(len(SCHEDULES), 8.4, 3.4)
     for axis, loss in zip(axes, SCHEDULES, strict=True):
         for name, (_, found) in best_schedules(rows, loss).items():
             mean, error = mean_and_error([row["errors_after_flips"] for row in found])

@@ -50,9 +50,9 @@ def index_of(domain, bits):
     return np.asarray(domain.index(jnp.asarray(bits, float)))
 
 
-@style.applied()
+@style.apply()
 def draw(rows):
-    figure, (axis,) = style.subplots(1, 7.0, 3.4)
+    figure, (axis,) = style.make_row(1, 7.0, 3.4)
     places = np.arange(len(rows))
     colors = {"flat modes": style.FLAT_COLOR, "sharp modes": style.SHARP_COLOR}
     for column, (label, color) in enumerate(colors.items()):

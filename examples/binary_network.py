@@ -56,9 +56,9 @@ def flipped(states, share, num_copies=50):
     return np.abs(states - noise).reshape(-1, states.shape[-1])
 
 
-@style.applied()
+@style.apply()
 def draw(lines):
-    figure, (axis,) = style.subplots(1, 5.5, 3.6)
+    figure, (axis,) = style.make_row(1, 5.5, 3.6)
     for name, errors in lines.items():
         color, marker = style.SAMPLER_COLORS[name], style.SAMPLER_MARKERS[name]
         axis.plot(100 * SHARES, errors, marker=marker, color=color, label=name)

@@ -32,9 +32,9 @@ def main():
     draw(bits[:16], run.levels[:, -1], machine.history)
 
 
-@style.applied()
+@style.apply()
 def draw(data, samples, history):
-    figure, _ = style.subplots(1, 9.0, 3.2)
+    figure, _ = style.make_row(1, 9.0, 3.2)
     figure.clear()
     axes = figure.subplots(1, 3, width_ratios=(1, 1, 1.3))
     for axis, images, title in ((axes[0], data, "data"), (axes[1], samples, "samples of 16 chains")):

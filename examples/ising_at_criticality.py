@@ -39,9 +39,9 @@ def main():
     draw(lattices, traces)
 
 
-@style.applied()
+@style.apply()
 def draw(lattices, traces):
-    figure, axes = style.subplots(len(lattices), 9.0, 4.6)
+    figure, axes = style.make_row(len(lattices), 9.0, 4.6)
     figure.clear()
     rows = figure.subplots(2, len(lattices), height_ratios=(2, 1))
     axes = rows[0]

@@ -37,9 +37,9 @@ def main():
     draw(edges, found, cuts, (best, flattest))
 
 
-@style.applied()
+@style.apply()
 def draw(edges, found, cuts, chosen):
-    figure, _ = style.subplots(1, 9.0, 3.6)
+    figure, _ = style.make_row(1, 9.0, 3.6)
     figure.clear()
     axes = figure.subplots(1, 3, width_ratios=(1.3, 1, 1))
     entropies = [mode.local_entropy for mode in found]

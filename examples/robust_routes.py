@@ -53,9 +53,9 @@ def main():
     draw(name, places, ranked, shortest)
 
 
-@style.applied()
+@style.apply()
 def draw(name, places, ranked, shortest):
-    figure, axes = style.subplots(2, 9.0, 4.4)
+    figure, axes = style.make_row(2, 9.0, 4.4)
     for axis, label, rank in zip(axes, ("most robust", "shortest"), (0, shortest), strict=True):
         closed = np.append(ranked.tours[rank], ranked.tours[rank][0])
         axis.plot(

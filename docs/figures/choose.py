@@ -35,10 +35,10 @@ LAST = "dmala"
 HEIGHT, GAP, LEFT, RIGHT = 0.74, 0.26, 2.5, 3.6
 
 
-@style.applied()
+@style.apply()
 def draw():
     total = (len(QUESTIONS) + 1) * (HEIGHT + GAP)
-    figure, (axis,) = style.subplots(1, 6.8, 0.72 * total)
+    figure, (axis,) = style.make_row(1, 6.8, 0.72 * total)
     axis.set(xlim=(0, LEFT + RIGHT + 0.8), ylim=(-total + GAP, 0.05))
     axis.axis("off")
     for row, (question, answer, colour) in enumerate(QUESTIONS):

@@ -27,9 +27,9 @@ def sampled_law(recipe):
     return counts / counts.sum()
 
 
-@style.applied()
+@style.apply()
 def draw():
-    figure, (axis,) = style.subplots(1, 6.0, 3.4)
+    figure, (axis,) = style.make_row(1, 6.0, 3.4)
     steps = np.geomspace(0.08, 3.0, 60)
     exact = [total_variation(steppe.dula(step_size=α).log_law(BITS).positions(), LAW) for α in steps]
     axis.plot(steps, exact, color=style.SAMPLER_COLORS["dula"], label="dula at step α, exact")

@@ -198,10 +198,10 @@ WORDS = {
 }
 
 
-@style.applied()
+@style.apply()
 def draw(name):
     columns = panels(name)
-    figure, _ = style.subplots(1, 2.5 * max(2, len(columns)), 3.6)
+    figure, _ = style.make_row(1, 2.5 * max(2, len(columns)), 3.6)
     figure.clear()
     axes = figure.subplots(2, len(columns), squeeze=False, sharex="col")
     told = {}

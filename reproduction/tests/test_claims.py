@@ -5,7 +5,7 @@ import pytest
 
 from steppe import samplers
 from steppe.errors import RunError
-from steppe.intervals import joint_level, mean_estimate, share_estimate, smallest
+from steppe.intervals import estimate_fraction, estimate_mean, estimate_smallest, split_level
 from steppe.results import Estimate
 from steppe_edlp.claims import describe_joint_level, judge, judge_claims, judge_equal
 from steppe_edlp.experiment import ClaimSpec, Phrase
@@ -15,7 +15,7 @@ from steppe_edlp.work import decoded, encoded
 
 
 def test_interval_of_a_mean_is_students():
-    found = mean_estimate(np.array([1.0, 2.0, 3.0, 4.0]))
+    found = estimate_mean(np.array([1.0, 2.0, 3.0, 4.0]))
     # t(0.975, 3) = 3.18245, standard error 0.6455
     assert found.value == 2.5
     assert found.high == pytest.approx(2.5 + 3.18245 * 0.645497, abs=1e-4)
@@ -23,16 +23,16 @@ def test_interval_of_a_mean_is_students():
 
 
 def test_mean_of_one_number_has_no_interval():
-    assert mean_estimate(np.array([1.5])) == Estimate(value=1.5)
+    assert estimate_mean(np.array([1.5])) == Estimate(value=1.5)
 
 
 def test_mean_of_diverged_chains_is_refused():
     with pytest.raises(RunError, match="diverged"):
-        mean_estimate(np.array([1.0, np.inf]))
+        estimate_mean(np.array([1.0, np.inf]))
 
 
 def test_interval_of_a_share_is_wilsons():
-    found = share_estimate(8, 10)
+    found = estimate_fraction(8, 10)
     assert (found.low, found.high) == pytest.approx((0.4902, 0.9433), abs=1e-4)
 
 
@@ -136,7 +136,7 @@ def judge_nothing(values, *others):
 
 def test_a_single_claim_keeps_the_level_of_95_percent():
     (verdict,), notes = judge_nothing([np.arange(3.0)])
-    assert verdict.estimate == mean_estimate(np.arange(3.0), joint_level(1))
+    assert verdict.estimate == estimate_mean(np.arange(3.0), split_level(1))
     assert notes == []
 
 
@@ -158,9 +158,9 @@ def test_the_smallest_of_several_means_is_covered_although_it_was_picked():
     # Six equal means over 5 seeds, 2000 times: at least 0.95 of the intervals cover, five standard errors are
     # 0.024. The interval of the picked group alone covers 0.84 of the time.
     rng = np.random.default_rng(0)
-    found = [smallest(list(groups)) for groups in rng.standard_normal((2000, 6, 5))]
+    found = [estimate_smallest(list(groups)) for groups in rng.standard_normal((2000, 6, 5))]
     assert np.mean([one.low <= 0 <= one.high for one in found]) > 0.95 - 0.024
     alone = [
-        mean_estimate(groups[groups.mean(axis=1).argmin()]) for groups in rng.standard_normal((2000, 6, 5))
+        estimate_mean(groups[groups.mean(axis=1).argmin()]) for groups in rng.standard_normal((2000, 6, 5))
     ]
     assert np.mean([one.low <= 0 <= one.high for one in alone]) < 0.95 - 0.024

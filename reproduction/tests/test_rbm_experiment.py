@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from small_experiments import shrink
-from steppe.report.cells import number
+from steppe.report.cells import to_number
 from steppe_edlp.engine import carry_out
 from steppe_edlp.experiment import EXPERIMENTS
 from steppe_edlp.figures import draw
@@ -91,7 +91,7 @@ def test_everything_is_reported(monkeypatch, tmp_path, asked):
 @pytest.mark.parametrize("asked", ["sound", "published"])
 def test_quick_scale_runs_to_the_end(tmp_path, asked):
     results = carry_out(EXPERIMENTS["rbm"], Request(protocol=asked), tmp_path, progress=False)
-    heights = {row["sampler"]: number(row["log_density"]) for row in results.table("machine").rows}
+    heights = {row["sampler"]: to_number(row["log_density"]) for row in results.table("machine").rows}
     # Layer-wise Gibbs and block Gibbs have one distribution; means over hundreds of images agree to a nat.
     assert heights["block_gibbs"] == pytest.approx(heights["layer-wise Gibbs"], abs=1.5)
 

@@ -13,7 +13,7 @@ LEVEL = 0.95
 NORMAL_95 = 1.96
 
 
-def joint_level(number: int, level: float = LEVEL) -> float:
+def split_level(number: int, level: float = LEVEL) -> float:
     """Level of each of so many intervals at which all of them hold together at another one (Bonferroni).
 
     Parameters
@@ -26,7 +26,7 @@ def joint_level(number: int, level: float = LEVEL) -> float:
     return 1 - (1 - level) / max(number, 1)
 
 
-def student_factor(num_values: int, level: float = LEVEL) -> float:
+def find_student_factor(num_values: int, level: float = LEVEL) -> float:
     """Standard errors that an interval reaches to each side of a mean of so many independent values.
 
     Parameters
@@ -41,7 +41,7 @@ def student_factor(num_values: int, level: float = LEVEL) -> float:
     return float(stats.t.ppf((1 + level) / 2, num_values - 1))
 
 
-def normal_estimate(value: float, error: float) -> Estimate | None:
+def estimate_from_error(value: float, error: float) -> Estimate | None:
     """A number with its 95 % interval from its standard error; without one where that is unknown or zero.
 
     Parameters
@@ -58,7 +58,7 @@ def normal_estimate(value: float, error: float) -> Estimate | None:
     return Estimate(value=value, low=value - NORMAL_95 * error, high=value + NORMAL_95 * error)
 
 
-def mean_estimate(values: np.ndarray, level: float = LEVEL) -> Estimate:
+def estimate_mean(values: np.ndarray, level: float = LEVEL) -> Estimate:
     """Mean of independent values with its interval (Student's); without one for a single value.
 
     Parameters
@@ -74,11 +74,11 @@ def mean_estimate(values: np.ndarray, level: float = LEVEL) -> Estimate:
     mean = float(values.mean())
     if len(values) < 2:
         return Estimate(value=mean)
-    reach = student_factor(len(values), level) * float(values.std(ddof=1)) / len(values) ** 0.5
+    reach = find_student_factor(len(values), level) * float(values.std(ddof=1)) / len(values) ** 0.5
     return Estimate(value=mean, low=mean - reach, high=mean + reach)
 
 
-def smallest(groups: Sequence[np.ndarray], level: float = LEVEL) -> Estimate:
+def estimate_smallest(groups: Sequence[np.ndarray], level: float = LEVEL) -> Estimate:
     """The smallest of several means; the interval allows for its having been picked as the smallest.
 
     Where the intervals of all means hold together, the smallest true mean lies between the smallest lower and
@@ -91,14 +91,14 @@ def smallest(groups: Sequence[np.ndarray], level: float = LEVEL) -> Estimate:
     level
         Share of intervals that cover the smallest true mean, at least.
     """
-    found = [mean_estimate(values, joint_level(len(groups), level)) for values in groups]
+    found = [estimate_mean(values, split_level(len(groups), level)) for values in groups]
     lows = [one.low for one in found if one.low is not None]
     highs = [one.high for one in found if one.high is not None]
     value = min(one.value for one in found)
     return Estimate(value=value, low=min(lows, default=None), high=min(highs, default=None))
 
 
-def share_estimate(successes: int, trials: int, level: float = LEVEL) -> Estimate:
+def estimate_fraction(successes: int, trials: int, level: float = LEVEL) -> Estimate:
     """Share of successes with its interval (Wilson's).
 
     Parameters

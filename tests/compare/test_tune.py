@@ -9,8 +9,8 @@ from exact_targets import polynomial_target
 from steppe.diagnostics.efficiency import efficiency
 from steppe.diagnostics.exact import integrated_autocorrelation_time, transition_matrix
 from steppe.run.chain_blocks import advance
-from steppe.tune.grids import checked_values
-from steppe.tune.trial import adjusted
+from steppe.tune.grids import check_values
+from steppe.tune.trial import adjust
 
 TARGET = polynomial_target(steppe.Binary(4), 3.0)
 KEY = jax.random.key(5)
@@ -51,7 +51,7 @@ def test_effective_draws_are_counted_per_evaluation_of_kept_steps(by_efficiency)
 
 def test_default_grid_is_in_the_units_of_the_domain():
     grids = [
-        checked_values(steppe.dmala(), polynomial_target(domain, 1.0), "step_size", None)
+        check_values(steppe.dmala(), polynomial_target(domain, 1.0), "step_size", None)
         for domain in (steppe.Binary(3), steppe.Spin(3))
     ]
     np.testing.assert_allclose(grids[1], 4 * np.asarray(grids[0]))  # a flip of a spin is twice as long
@@ -127,8 +127,8 @@ def test_report_has_a_table_a_picture_and_json(by_efficiency, tmp_path):
 
 
 def test_adjusted_twin_of_an_unadjusted_recipe_is_its_metropolis_version():
-    assert adjusted(steppe.dula(step_size=0.3)).blocks == steppe.dmala(step_size=0.3).blocks
-    assert adjusted(steppe.gibbs()) == steppe.gibbs()
+    assert adjust(steppe.dula(step_size=0.3)).blocks == steppe.dmala(step_size=0.3).blocks
+    assert adjust(steppe.gibbs()) == steppe.gibbs()
 
 
 REFUSED = {

@@ -12,9 +12,9 @@ import pytest
 from hostile import HOSTILE, write_filled
 from page_examples import bernoulli, digits, write_examples
 from steppe.errors import RunError, StorageError
-from steppe.report.cells import decimals, full, plain, significant
+from steppe.report.cells import format_cell, format_decimals, format_significant, format_with_interval
 from steppe.report.page import write_page
-from steppe.report.page.view import tally
+from steppe.report.page.view import write_tally
 from steppe.results import Estimate, Verdict
 
 
@@ -140,23 +140,23 @@ def test_templates_are_part_of_the_wheel():
 @pytest.mark.parametrize(
     ("shown", "text"),
     [
-        (decimals(0.14482, 3), "0.145"),
-        (decimals(-2.5726, 2), "−2.57"),
-        (decimals(0.00001234, 3), "1.2×10⁻⁵"),
-        (decimals(0.0, 3), "0.000"),
-        (decimals(123456.78, 1), "123\u202f456.8"),
-        (decimals(1.5, 10**9), "1.500000000000"),
-        (decimals(1.5, -3), "2"),
-        (significant(0.021), "0.021"),
-        (significant(-1234.6), "−1235"),
-        (significant(3e300), "3×10³⁰⁰"),
-        (plain(None), "–"),
-        (plain(True), "yes"),
-        (plain(4_000_000), "4\u202f000\u202f000"),
-        (plain(10**30), "\u202f".join(["1", *["000"] * 10])),
-        (full(Estimate(value=0.054, low=-0.01, high=0.118)), "0.054 [−0.010, 0.118]"),
-        (full(Estimate(value=12.3456)), "12.3"),
-        (full(Estimate(value=2.0, low=2.0, high=2.0)), "2 [2, 2]"),
+        (format_decimals(0.14482, 3), "0.145"),
+        (format_decimals(-2.5726, 2), "−2.57"),
+        (format_decimals(0.00001234, 3), "1.2×10⁻⁵"),
+        (format_decimals(0.0, 3), "0.000"),
+        (format_decimals(123456.78, 1), "123\u202f456.8"),
+        (format_decimals(1.5, 10**9), "1.500000000000"),
+        (format_decimals(1.5, -3), "2"),
+        (format_significant(0.021), "0.021"),
+        (format_significant(-1234.6), "−1235"),
+        (format_significant(3e300), "3×10³⁰⁰"),
+        (format_cell(None), "–"),
+        (format_cell(True), "yes"),
+        (format_cell(4_000_000), "4\u202f000\u202f000"),
+        (format_cell(10**30), "\u202f".join(["1", *["000"] * 10])),
+        (format_with_interval(Estimate(value=0.054, low=-0.01, high=0.118)), "0.054 [−0.010, 0.118]"),
+        (format_with_interval(Estimate(value=12.3456)), "12.3"),
+        (format_with_interval(Estimate(value=2.0, low=2.0, high=2.0)), "2 [2, 2]"),
     ],
 )
 def test_numbers_show_what_is_known(shown, text):
@@ -167,5 +167,7 @@ def test_the_tally_counts_outcomes_in_a_sentence():
     def verdicts(*outcomes):
         return [Verdict(claim="c", outcome=outcome, sentence="s") for outcome in outcomes]
 
-    assert tally(verdicts("holds", "holds", "does not hold")) == "Of 3 claims, 2 hold and 1 does not hold."
-    assert tally(verdicts("holds")) == tally([]) == ""
+    assert (
+        write_tally(verdicts("holds", "holds", "does not hold")) == "Of 3 claims, 2 hold and 1 does not hold."
+    )
+    assert write_tally(verdicts("holds")) == write_tally([]) == ""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from steppe.intervals import LEVEL, joint_level, mean_estimate, share_estimate
+from steppe.intervals import LEVEL, estimate_fraction, estimate_mean, split_level
 from steppe.results import Estimate, Verdict
 from steppe_edlp.experiment import ClaimSpec, Selector
 from steppe_edlp.request import Row
@@ -45,7 +45,7 @@ def judge_claims(
         What came out, and what to know about the intervals.
     """
     questions = [one for spec in specs if is_said(spec.when, conditions) for one in _ask(spec, rows, facts)]
-    level = joint_level(sum(not one.spec.is_exact for one in questions))
+    level = split_level(sum(not one.spec.is_exact for one in questions))
     verdicts = [_answer(question, level, conditions) for question in questions]
     uncertain = [
         verdict
@@ -61,7 +61,7 @@ def describe_joint_level(number: int) -> list[str]:
         return []
     together = (
         f"{number} verdicts rest on random numbers. Each of their intervals is wide enough for "
-        f"{100 * joint_level(number):.4g} %, so that all of them hold together in {100 * LEVEL:g} % of cases "
+        f"{100 * split_level(number):.4g} %, so that all of them hold together in {100 * LEVEL:g} % of cases "
         "(Bonferroni): the chance that any of these verdicts is wrong is at most 1 in 20. Intervals in "
         "tables and figures stand alone, at 95 %."
     )
@@ -149,14 +149,14 @@ def _estimate(question: Question, level: float) -> Estimate:
     terms: list[Any] = [find_fact(t, facts) if isinstance(t, str) else t for t in spec.difference]
     first, second, *factor = terms
     if spec.by == "wins":
-        return share_estimate(int(np.sum(first < second)), len(first), level)
+        return estimate_fraction(int(np.sum(first < second)), len(first), level)
     if isinstance(first, Estimate):
         return _subtract(first, second)
     return _estimate_mean(first - (factor[0] if factor else 1) * second, level)
 
 
 def _estimate_mean(values: Any, level: float) -> Estimate:
-    return mean_estimate(values, level) if isinstance(values, np.ndarray) else Estimate(value=float(values))
+    return estimate_mean(values, level) if isinstance(values, np.ndarray) else Estimate(value=float(values))
 
 
 def _subtract(first: Estimate, second: Estimate) -> Estimate:

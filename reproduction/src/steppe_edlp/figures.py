@@ -25,7 +25,7 @@ def draw(results: Results) -> dict[str, "Figure"]:
     """
     if not results.figures:
         return {}
-    with style.applied():
+    with style.apply():
         return dict(EXPERIMENTS[results.name].draw(results))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import estimate
+from steppe.report.cells import to_estimate
 from steppe.results import Cell, Estimate, Results
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ def draw_bars(
 ) -> None:
     """One horizontal bar per sampler, with its interval, and a text at its end: by default its number."""
     for place, (name, cell) in enumerate(zip(names, cells, strict=True)):
-        found = estimate(cell)
+        found = to_estimate(cell)
         axes.barh(place, found.value, color=color_of(name), alpha=0.75, height=0.7)
-        style.interval(axes, found, place)
+        style.draw_interval(axes, found, place)
         text = f"{found.value:.3f}" if texts is None else texts[place]
-        style.label(axes, text, (find_end(found), place))
+        style.draw_label(axes, text, (find_end(found), place))
     axes.grid(False)
 
 
@@ -52,7 +52,7 @@ def make_panels(
     """A figure with one panel of that size per name, titled by it."""
     columns = min(num_columns, len(names))
     rows = -(-len(names) // columns)
-    figure, panels = style.grid(rows, columns, width * columns, height * rows)
+    figure, panels = style.make_grid(rows, columns, width * columns, height * rows)
     for axes, name in zip(panels, names, strict=False):
         axes.set_title(name)
     for axes in panels[len(names) :]:

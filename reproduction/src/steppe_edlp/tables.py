@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from steppe.intervals import mean_estimate
+from steppe.intervals import estimate_mean
 from steppe.results import Cell, Column, Results, Table
 from steppe_edlp.experiment import Experiment, TableSpec
 from steppe_edlp.request import Found, Row
@@ -94,5 +94,5 @@ def _make_table(
 def make_cell(value: Any) -> Cell:
     """An array as the estimate of its mean; NumPy's numbers as Python's."""
     if isinstance(value, np.ndarray):
-        return mean_estimate(value)
+        return estimate_mean(value)
     return value.item() if isinstance(value, np.generic) else value

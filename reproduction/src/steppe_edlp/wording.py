@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from steppe.intervals import LEVEL, mean_estimate
+from steppe.intervals import LEVEL, estimate_mean
 from steppe.kernel.compose import Recipe
 from steppe.results import Estimate
 
@@ -61,7 +61,7 @@ class _Formatter(string.Formatter):
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if format_spec.startswith("i"):
-            value, format_spec = mean_estimate(value, self.level), format_spec[1:]
+            value, format_spec = estimate_mean(value, self.level), format_spec[1:]
         if isinstance(value, Estimate) and value.low is not None and value.high is not None:
             ends = [self.format_field(end, format_spec) for end in (value.low, value.high)]
             return f"{self.format_field(value.value, format_spec)} [{', '.join(ends)}]"

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 from steppe.cli.output import AsJson, print_json, show
-from steppe.cli.resolve import make_recipe, target_of
+from steppe.cli.resolve import find_target, make_recipe
 from steppe.compare.comparison import DEFAULT_BUDGET, DEFAULT_SEEDS, Rule
 from steppe.compare.comparison import compare as compared
 
@@ -50,7 +50,7 @@ def compare(
     """
     names = [name.strip() for name in samplers.split(",") if name.strip()]
     found = compared(
-        target_of(target),
+        find_target(target),
         {name: make_recipe(name, {}) for name in names},
         key=jax.random.key(seed),
         seeds=seeds,

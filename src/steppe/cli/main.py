@@ -20,11 +20,11 @@ from steppe.cli.extensions import add_commands, find_extensions, load_command
 from steppe.cli.modes import modes
 from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show_run
 from steppe.cli.report import report
-from steppe.cli.resolve import built_in_targets, is_own_code, make_adapt, make_recipe, make_target
-from steppe.cli.runfile import RunFile, checked, read_run_file
+from steppe.cli.resolve import is_own_code, list_targets, make_adapt, make_recipe, make_target
+from steppe.cli.runfile import RunFile, check_run_file, read_run_file
 from steppe.cli.tune import tune
 from steppe.cli.watch import watch
-from steppe.cli.where import Where, placed
+from steppe.cli.where import Where, find_place
 from steppe.errors import MissingPackageError, PeerError, RunError, SteppeError, StorageError
 from steppe.report.terminal import printable
 from steppe.run.result import Run, read_run
@@ -110,8 +110,10 @@ def run(
         "thinning": thinning,
     }
     fields = {} if file is None else read_run_file(file)
-    request = checked({**fields, **{name: value for name, value in given.items() if value is not None}})
-    where = placed(devices, shard, distributed, process)
+    request = check_run_file(
+        {**fields, **{name: value for name, value in given.items() if value is not None}}
+    )
+    where = find_place(devices, shard, distributed, process)
     show_run(_sample(request, out, where, resume=False), as_json)
 
 
@@ -161,8 +163,10 @@ def resume(
     if is_own_code(own) and target is None:
         raise RunError(f"The run samples your own target; name it again: --target {own}.")
     changes = {"target": target, "num_draws": num_draws}
-    request = checked({**saved, **{name: value for name, value in changes.items() if value is not None}})
-    where = placed(devices, shard, distributed, process)
+    request = check_run_file(
+        {**saved, **{name: value for name, value in changes.items() if value is not None}}
+    )
+    where = find_place(devices, shard, distributed, process)
     show_run(
         _sample(request, directory, where, resume=True, allow_other_version=allow_other_version), as_json
     )
@@ -246,7 +250,7 @@ def targets() -> None:
 
     Example: `steppe targets`
     """
-    print_list({name: make.__doc__ for name, make in built_in_targets().items()})
+    print_list({name: make.__doc__ for name, make in list_targets().items()})
 
 
 @app.command

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 from steppe.cli.output import AsJson, print_json, show
-from steppe.cli.resolve import target_of
+from steppe.cli.resolve import find_target
 from steppe.modes.find import DEFAULT_BUDGET, Flatness, find_flat_modes
 
 
@@ -45,7 +45,7 @@ def modes(
         Print the table as JSON.
     """
     found = find_flat_modes(
-        target_of(target),
+        find_target(target),
         key=jax.random.key(seed),
         num_modes=num_modes,
         budget=budget,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar, get_type_hints
 
 import steppe.targets
-from steppe.cli.runfile import checked, read_run_file
+from steppe.cli.runfile import check_run_file, read_run_file
 from steppe.errors import RunError, SteppeError
 from steppe.kernel.compose import Recipe
 from steppe.run.adaptation import Adapt
@@ -18,7 +18,7 @@ from steppe.validation import named
 Made = TypeVar("Made")
 
 
-def built_in_targets() -> dict[str, Callable[..., Target]]:
+def list_targets() -> dict[str, Callable[..., Target]]:
     """Return the functions of `steppe.targets` that make targets."""
     functions = {name: getattr(steppe.targets, name) for name in steppe.targets.__all__}
     return {name: function for name, function in functions.items() if _makes_target(function)}
@@ -34,19 +34,19 @@ def is_own_code(name: str) -> bool:
     return ":" in name
 
 
-def target_of(text: str) -> Target:
+def find_target(text: str) -> Target:
     """Build what a verb was told to look at: a target by its name, or that of a run file."""
     if not text.endswith(".toml"):
         return make_target(text, {})
-    request = checked(read_run_file(Path(text)))
+    request = check_run_file(read_run_file(Path(text)))
     return make_target(request.target, request.target_parameters)
 
 
 def make_target(name: str, parameters: Mapping[str, object]) -> Target:
     """Build a target by the name of a built-in one or as `module:function`."""
-    known = built_in_targets()
-    make = _imported(name) if is_own_code(name) else known[named(name, known, "target")]
-    target = _called(make, name, parameters)
+    known = list_targets()
+    make = _import(name) if is_own_code(name) else known[named(name, known, "target")]
+    target = _call(make, name, parameters)
     if not isinstance(target, Target):
         raise RunError(f"`{name}` must return a `steppe.Target`; it returned {type(target).__name__}.")
     return target
@@ -55,15 +55,15 @@ def make_target(name: str, parameters: Mapping[str, object]) -> Target:
 def make_recipe(name: str, parameters: Mapping[str, object]) -> Recipe:
     """Build a recipe by name."""
     makers = {known: entry.make for known, entry in list_entries().items()}
-    return _called(makers[named(name, makers, "sampler")], name, parameters)
+    return _call(makers[named(name, makers, "sampler")], name, parameters)
 
 
 def make_adapt(adapt: bool | Mapping[str, object]) -> bool | Adapt:
     """Build what warm-up adapts from its fields."""
-    return adapt if isinstance(adapt, bool) else _called(Adapt, "adapt", adapt)
+    return adapt if isinstance(adapt, bool) else _call(Adapt, "adapt", adapt)
 
 
-def _imported(name: str) -> Callable[..., object]:
+def _import(name: str) -> Callable[..., object]:
     module, _, function = name.partition(":")
     try:
         return getattr(importlib.import_module(module), function)
@@ -73,7 +73,7 @@ def _imported(name: str) -> Callable[..., object]:
         raise RunError(f"`{name}`: {error}.") from error
 
 
-def _called(make: Callable[..., Made], name: str, parameters: Mapping[str, object]) -> Made:
+def _call(make: Callable[..., Made], name: str, parameters: Mapping[str, object]) -> Made:
     try:
         inspect.signature(make).bind(**parameters)
     except TypeError as error:

@@ -45,7 +45,7 @@ def read_run_file(path: Path) -> dict[str, object]:
         raise RunError(f"The run file {path} is not valid TOML: {error}.") from error
 
 
-def checked(fields: dict[str, object]) -> RunFile:
+def check_run_file(fields: dict[str, object]) -> RunFile:
     """Return a run file, or say which field is wrong, what it holds and what is allowed."""
     try:
         return RunFile.model_validate(fields, strict=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 import jax
 
 from steppe.cli.output import AsJson, print_json, show
-from steppe.cli.resolve import make_recipe, target_of
+from steppe.cli.resolve import find_target, make_recipe
 from steppe.run.adaptation import TARGET_ACCEPTANCE
 from steppe.tune.search import Goal
 from steppe.tune.search import tune as tuned_recipe
@@ -60,7 +60,7 @@ def tune(
     """
     found = tuned_recipe(
         make_recipe(recipe, {}),
-        target_of(target),
+        find_target(target),
         key=jax.random.key(seed),
         goal=goal,
         number=number,

@@ -50,16 +50,16 @@ def watch(
     seen = glance(directory)
     console = Console()
     if once or seen.is_complete:
-        console.print(view(seen))
+        console.print(render_look(seen))
         return
-    with Live(view(seen), console=console, auto_refresh=False) as live:
+    with Live(render_look(seen), console=console, auto_refresh=False) as live:
         while not seen.is_complete:
             time.sleep(every)
-            seen = _next(directory, seen)
-            live.update(view(seen), refresh=True)
+            seen = _look_again(directory, seen)
+            live.update(render_look(seen), refresh=True)
 
 
-def _next(directory: Path, before: Glance) -> Glance:
+def _look_again(directory: Path, before: Glance) -> Glance:
     """The next look; while files change under it, a look may fail and the one before stands."""
     try:
         return glance(directory)
@@ -69,7 +69,7 @@ def _next(directory: Path, before: Glance) -> Glance:
         return before
 
 
-def view(seen: Glance) -> RenderableType:
+def render_look(seen: Glance) -> RenderableType:
     """What is shown of a look."""
     title = Text(printable(seen.record.title), style="bold")
     title.append(f"   {seen.record.num_chains} chains", style="not bold dim")
@@ -77,15 +77,15 @@ def view(seen: Glance) -> RenderableType:
     facts.add_column(style="cyan", no_wrap=True)
     facts.add_column()
     facts.add_row("", ProgressBar(total=max(seen.num_rows_planned, 1), completed=seen.num_rows, width=50))
-    for label, value in _facts(seen):
+    for label, value in _list_facts(seen):
         facts.add_row(label, value)
     parts: list[RenderableType] = [title, facts]
-    if seen.recent and _rows(seen):
-        parts.append(_chains(seen))
+    if seen.recent and _count_rows(seen):
+        parts.append(_tabulate_chains(seen))
     return Group(*parts)
 
 
-def _facts(seen: Glance) -> Iterator[tuple[str, str | Text]]:
+def _list_facts(seen: Glance) -> Iterator[tuple[str, str | Text]]:
     thinning = seen.record.thinning
     phase = "warm-up" if seen.num_rows < seen.num_warmup_rows else "draws"
     done, planned = seen.num_rows * thinning, seen.num_rows_planned * thinning
@@ -97,27 +97,27 @@ def _facts(seen: Glance) -> Iterator[tuple[str, str | Text]]:
     if seen.is_complete:
         yield "state", Text("complete", style="green")
     else:
-        yield "time left", _time_left(seen)
+        yield "time left", _write_time_left(seen)
         yield "last commit", f"{seen.seconds_since_commit:.0f} s ago"
-    if _rows(seen):
-        yield "acceptance", f"{_recent(seen, 'acceptance_rate').mean():.3f}"
-        yield from _sites(seen)
+    if _count_rows(seen):
+        yield "acceptance", f"{_read_recent(seen, 'acceptance_rate').mean():.3f}"
+        yield from _judge_sites(seen)
 
 
-def _time_left(seen: Glance) -> str:
+def _write_time_left(seen: Glance) -> str:
     if seen.recent_speed <= 0:
         return "unknown"
     seconds = (seen.num_rows_planned - seen.num_rows) / seen.recent_speed
     return str(timedelta(seconds=round(seconds))) if seconds < 1e9 else "more than 30 years"
 
 
-def _sites(seen: Glance) -> Iterator[tuple[str, str | Text]]:
+def _judge_sites(seen: Glance) -> Iterator[tuple[str, str | Text]]:
     if "levels" not in seen.recent:
         return
     domain = seen.record.make_domain()
     num_warmup = max(0, seen.num_warmup_rows - seen.first_recent_row)
     per_row = seen.recent["levels"].shape[0] * domain.num_sites
-    first = max(num_warmup, _rows(seen) - MAX_LEVELS_JUDGED // max(per_row, 1))
+    first = max(num_warmup, _count_rows(seen) - MAX_LEVELS_JUDGED // max(per_row, 1))
     levels = Trace(seen.recent, first, domain).levels()
     if levels.shape[1] < MIN_DRAWS:
         return
@@ -127,31 +127,31 @@ def _sites(seen: Glance) -> Iterator[tuple[str, str | Text]]:
     yield "sites", text.append(f", {constant} constant, of {domain.num_sites}", style="default not bold")
 
 
-def _chains(seen: Glance) -> Table:
+def _tabulate_chains(seen: Glance) -> Table:
     table = Table("chain", "newest U", "mean U", "acceptance", "U over the newest rows", box=None)
     for column in table.columns[:4]:
         column.justify = "right"
-    values, acceptance = _recent(seen, "log_density"), _recent(seen, "acceptance_rate")
+    values, acceptance = _read_recent(seen, "log_density"), _read_recent(seen, "acceptance_rate")
     for chain in range(min(len(values), MAX_CHAINS_SHOWN)):
         line = values[chain]
         figures = (f"{line[-1]:.4g}", f"{line.mean():.4g}", f"{acceptance[chain].mean():.3f}")
-        table.add_row(str(chain), *figures, _sparks(line))
+        table.add_row(str(chain), *figures, _draw_sparks(line))
     if len(values) > MAX_CHAINS_SHOWN:
         table.add_row("…", "", "", "", f"{len(values) - MAX_CHAINS_SHOWN} more")
     return table
 
 
-def _recent(seen: Glance, name: str) -> np.ndarray:
+def _read_recent(seen: Glance, name: str) -> np.ndarray:
     """A statistic by (chain, row); of an ensemble the mean over its copies."""
     values = np.asarray(seen.recent[name], float)
     return values.reshape(*values.shape[:2], -1).mean(axis=2)
 
 
-def _rows(seen: Glance) -> int:
+def _count_rows(seen: Glance) -> int:
     return seen.recent["log_density"].shape[1] if "log_density" in seen.recent else 0
 
 
-def _sparks(line: np.ndarray) -> str:
+def _draw_sparks(line: np.ndarray) -> str:
     """Means of consecutive pieces as bars of eight heights."""
     means = np.array([piece.mean() for piece in np.array_split(line, min(SPARK_WIDTH, len(line)))])
     finite = means[np.isfinite(means)]

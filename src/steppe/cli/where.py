@@ -21,7 +21,7 @@ class Where(NamedTuple):
     shard: tuple[int, int] | None
 
 
-def placed(devices: int | None, shard: str | None, distributed: bool, process: str | None) -> Where:
+def find_place(devices: int | None, shard: str | None, distributed: bool, process: str | None) -> Where:
     """From the flags of `run` and `resume`; joins the other processes if it is one of several."""
     if distributed:
         join_processes(process)

@@ -17,9 +17,9 @@ from steppe.kernel.compose import Recipe
 from steppe.presented import Presented
 from steppe.run.progress import count_bar
 from steppe.target import Target
-from steppe.tune.grids import STEP_SIZES, with_value
+from steppe.tune.grids import STEP_SIZES, replace_number
 from steppe.tune.search import tune
-from steppe.tune.trial import adjusted, check_gradient_exists
+from steppe.tune.trial import adjust, check_gradient_exists
 from steppe.tune.tuned import Tuned
 from steppe.validation import choice, count, random_key
 
@@ -129,7 +129,7 @@ def compare(
     started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.perf_counter()
     entries = _label(recipes)
     rule, root = choice("compare(tuned_by=...)", tuned_by, Rule), random_key("compare", key)
-    num_seeds, total = _seeds(seeds), count("compare(budget=...)", budget)
+    num_seeds, total = _check_seeds(seeds), count("compare(budget=...)", budget)
     for label, recipe in entries.items():
         recipe.build(target, audit=False)  # refuses what does not fit, before anything runs
         check_gradient_exists(recipe, target)
@@ -142,10 +142,10 @@ def compare(
     tune_key, run_key = jax.random.split(root)
     with count_bar("comparing", 2 * len(entries), progress) as report:
         for index, (label, recipe) in enumerate(entries.items()):
-            found = _tuned(recipe, target, jax.random.fold_in(tune_key, index), rule, for_tuning)
+            found = _tune_step_size(recipe, target, jax.random.fold_in(tune_key, index), rule, for_tuning)
             if found is not None:
                 tuning[label] = found
-            ready = recipe if found is None else with_value(recipe, "step_size", found.best.value)
+            ready = recipe if found is None else replace_number(recipe, "step_size", found.best.value)
             report(2 * index + 1)
             measured[label] = measure(
                 ready,
@@ -164,11 +164,11 @@ def compare(
     return Comparison(results, {label: m.recipe for label, m in measured.items()}, tuning)
 
 
-def _tuned(recipe: Recipe, target: Target, key: Array, rule: str, budget: int) -> Tuned | None:
+def _tune_step_size(recipe: Recipe, target: Target, key: Array, rule: str, budget: int) -> Tuned | None:
     """Tune the step size, of an unadjusted recipe that of its adjusted twin."""
     if rule == "none" or "step_size" not in recipe.parameters:
         return None
-    twin = adjusted(recipe)
+    twin = adjust(recipe)
     per_step = twin.build(target, audit=False).evaluations_per_step
     num_steps = max(LEAST_TUNING_STEPS, int(budget / (per_step * NUM_TUNING_CHAINS * len(STEP_SIZES))))
     return tune(
@@ -204,7 +204,7 @@ def _label(recipes: object) -> dict[str, Recipe]:
     return labelled
 
 
-def _seeds(seeds: int) -> int:
+def _check_seeds(seeds: int) -> int:
     if count("compare(seeds=...)", seeds) < 2:
         raise RunError(f"`compare(seeds={seeds})` leaves no interval to state; use at least 2, better 20.")
     return int(seeds)

@@ -150,24 +150,24 @@ def measure(
         spending=spending,
         effective=efficiency(trace),
         seconds=(whole.seconds - first.seconds) / timed_share,
-        rhat=rhat(_per_draw(trace.statistic("log_density"))),
-        acceptance_rate=_per_seed(trace.statistic("acceptance_rate")),
-        flips_per_step=_per_seed(trace.statistic("num_flips")) / spending.thinning,
-        log_density=_per_seed(trace.statistic("log_density")),
-        roughness=_roughness(target, trace),
-        occupancies=_occupancies(target, trace) if counts else None,
+        rhat=rhat(_average_by_draw(trace.statistic("log_density"))),
+        acceptance_rate=_average_by_seed(trace.statistic("acceptance_rate")),
+        flips_per_step=_average_by_seed(trace.statistic("num_flips")) / spending.thinning,
+        log_density=_average_by_seed(trace.statistic("log_density")),
+        roughness=_measure_roughness(target, trace),
+        occupancies=_count_states(target, trace) if counts else None,
     )
 
 
-def _per_seed(values: np.ndarray) -> np.ndarray:
+def _average_by_seed(values: np.ndarray) -> np.ndarray:
     return values.reshape(len(values), -1).mean(axis=1, dtype=float)
 
 
-def _per_draw(values: np.ndarray) -> np.ndarray:
+def _average_by_draw(values: np.ndarray) -> np.ndarray:
     return values.reshape(*values.shape[:2], -1).mean(axis=2, dtype=float)
 
 
-def _roughness(target: Target, trace: Trace) -> np.ndarray:
+def _measure_roughness(target: Target, trace: Trace) -> np.ndarray:
     """Mean of `|ΔU|` at draws spread evenly over each seed, copies of an ensemble included."""
     levels = trace.levels()
     rows = np.unique(np.linspace(0, levels.shape[1] - 1, NUM_MEASURED).astype(int))
@@ -176,7 +176,7 @@ def _roughness(target: Target, trace: Trace) -> np.ndarray:
     return np.nanmean(gaps.mean_absolute.reshape(len(levels), -1), axis=1)
 
 
-def _occupancies(target: Target, trace: Trace) -> np.ndarray:
+def _count_states(target: Target, trace: Trace) -> np.ndarray:
     levels, domain = trace.levels(), target.domain
     states = np.asarray(domain.index(domain.from_levels(levels.reshape(-1, levels.shape[-1]))))
     rows = states.reshape(len(levels), -1)

@@ -33,38 +33,43 @@ class Diagnosis(NamedTuple):
 
 def diagnose(mixing: Mixing) -> Diagnosis:
     """Turn figures and verdicts into sentences."""
-    failures = [*_chain_failures(mixing), *_site_failures(mixing), *_rhat_failures(mixing)]
-    return Diagnosis(not failures, [*failures, *_remarks(mixing)])
+    failures = [*_list_chain_failures(mixing), *_list_site_failures(mixing), *_list_rhat_failures(mixing)]
+    return Diagnosis(not failures, [*failures, *_list_remarks(mixing)])
 
 
-def _chain_failures(mixing: Mixing) -> Iterator[str]:
+def _list_chain_failures(mixing: Mixing) -> Iterator[str]:
     chains = mixing.chains
     if chains.is_constant.any():
         yield (
-            f"{_chains(np.flatnonzero(chains.is_constant))} never moved: every draw is one state. Lower the "
-            "step size, start elsewhere, or temper the target."
+            f"{_name_chains(np.flatnonzero(chains.is_constant))} never moved: every draw is one "
+            "state. Lower the step size, start elsewhere, or temper the target."
         )
     for period in np.unique(chains.period[chains.period > 0]):
         periodic = np.flatnonzero(chains.period == period)
         yield (
-            f"States, log-densities or parities repeat with period {period} in {_chains(periodic).lower()}. "
+            f"States, log-densities or parities repeat with period {period} in "
+            f"{_name_chains(periodic).lower()}. "
             "Lower the step size, or flip another number of sites per proposal."
         )
     for group in chains.duplicates:
-        yield f"{_chains(group)} have identical draws, so they count once. Give each its own key and start."
+        yield (
+            f"{_name_chains(group)} have identical draws, so they count once. Give each its own key "
+            "and start."
+        )
     if chains.is_split_by_parity:
         odd, even = np.flatnonzero(chains.parity == 1), np.flatnonzero(chains.parity == 0)
         yield (
-            f"{_chains(even)} only met states with an even number of upper levels and {_chains(odd).lower()} "
+            f"{_name_chains(even)} only met states with an even number of upper levels and "
+            f"{_name_chains(odd).lower()} "
             "only odd ones. Flip an odd number of sites per proposal."
         )
     if chains.modes:
-        yield _modes(chains, mixing.chain_means)
+        yield _describe_modes(chains, mixing.chain_means)
 
 
-def _modes(chains: ChainVerdicts, means: np.ndarray) -> str:
+def _describe_modes(chains: ChainVerdicts, means: np.ndarray) -> str:
     places = [
-        f"{_chains(group).lower()} around U = {means[list(group)].mean():.4g}" for group in chains.modes
+        f"{_name_chains(group).lower()} around U = {means[list(group)].mean():.4g}" for group in chains.modes
     ]
     return (
         f"Chains move, but each stays in one of {len(places)} modes: {'; '.join(places)}. How many draws "
@@ -72,44 +77,45 @@ def _modes(chains: ChainVerdicts, means: np.ndarray) -> str:
     )
 
 
-def _site_failures(mixing: Mixing) -> Iterator[str]:
+def _list_site_failures(mixing: Mixing) -> Iterator[str]:
     sites = mixing.sites
     if sites is None or not sites.is_stuck.any():
         return
     stuck = np.flatnonzero(sites.is_stuck)
     yield (
-        f"{len(stuck)} of {len(sites.is_stuck)} sites are stuck ({_listed(stuck)}): "
-        f"{_why(sites, mixing.num_copies)}. Run longer, raise the step size, or use a sampler with larger "
-        "moves."
+        f"{len(stuck)} of {len(sites.is_stuck)} sites are stuck ({_list_briefly(stuck)}): "
+        f"{_explain_sites(sites, mixing.num_copies)}. Run longer, raise the step size, or use a "
+        "sampler with larger moves."
     )
 
 
-def _why(sites: SiteVerdicts, num_copies: int) -> str:
+def _explain_sites(sites: SiteVerdicts, num_copies: int) -> str:
     holding = np.unique(np.flatnonzero(sites.is_held.any(axis=1)) // num_copies)
     if not len(holding):
         return "chains disagree on how often they take their most frequent level"
-    reason = f"{_chains(holding).lower()} never left a level that other chains leave often"
+    reason = f"{_name_chains(holding).lower()} never left a level that other chains leave often"
     only_disagree = sites.disagrees & ~sites.is_held.any(axis=0)
     return f"{reason}, and chains disagree on other sites" if only_disagree.any() else reason
 
 
-def _rhat_failures(mixing: Mixing) -> Iterator[str]:
+def _list_rhat_failures(mixing: Mixing) -> Iterator[str]:
     for quantity in mixing.quantities:
         if quantity.rhat > mixing.limit:
             yield (
-                f"R-hat of {_name(quantity)} is {quantity.rhat:.3f}, above {mixing.limit:g}: chains have not "
-                "come to the same law. Run longer, with more warm-up, or with another sampler."
+                f"R-hat of {_name_quantity(quantity)} is {quantity.rhat:.3f}, above "
+                f"{mixing.limit:g}: chains have not "
+                "come to the same distribution. Run longer, with more warm-up, or with another sampler."
             )
 
 
-def _remarks(mixing: Mixing) -> Iterator[str]:
-    yield from _quantity_remarks(mixing)
+def _list_remarks(mixing: Mixing) -> Iterator[str]:
+    yield from _list_quantity_remarks(mixing)
     sites, parity = mixing.sites, mixing.chains.parity
     if sites is not None and sites.is_constant.any() and not mixing.chains.is_constant.all():
         constant = np.flatnonzero(sites.is_constant)
         yield (
             f"{len(constant)} of {len(sites.is_constant)} sites kept one level in all chains "
-            f"({_listed(constant)}). If the target does not demand it, run longer or start elsewhere."
+            f"({_list_briefly(constant)}). If the target does not demand it, run longer or start elsewhere."
         )
     if (parity == parity[0]).all() and parity[0] >= 0:
         yield (
@@ -123,7 +129,7 @@ def _remarks(mixing: Mixing) -> Iterator[str]:
         )
 
 
-def _quantity_remarks(mixing: Mixing) -> Iterator[str]:
+def _list_quantity_remarks(mixing: Mixing) -> Iterator[str]:
     if mixing.num_draws < MIN_DRAWS:
         yield f"{mixing.num_draws} draws per chain are too few to judge anything. Draw at least some hundred."
         return
@@ -131,28 +137,34 @@ def _quantity_remarks(mixing: Mixing) -> Iterator[str]:
         yield "A single chain cannot show that it misses a mode. Run at least four."
     for quantity in mixing.quantities:
         if np.isnan(quantity.mean):
-            yield f"Some draws have a value of {_name(quantity)} that is not finite; its figures are void."
+            yield (
+                f"Some draws have a value of {_name_quantity(quantity)} that is not finite; its "
+                "statistics are void."
+            )
         elif quantity.is_constant and not mixing.chains.is_constant.all():
-            yield f"Every draw has {_name(quantity)} {quantity.mean:.6g}, which tells nothing about mixing."
+            yield (
+                f"Every draw has {_name_quantity(quantity)} {quantity.mean:.6g}, which tells "
+                "nothing about mixing."
+            )
         elif quantity.ess < MIN_EFFECTIVE and not quantity.rhat > mixing.limit:
             yield (
-                f"Only {quantity.ess:.0f} effective draws of {_name(quantity)}; errors and R-hat are rough "
-                f"below {MIN_EFFECTIVE}. Run about {_times_longer(quantity)} times as long."
+                f"Only {quantity.ess:.0f} effective draws of {_name_quantity(quantity)}; errors and "
+                f"R-hat are rough below {MIN_EFFECTIVE}. Run about {_count_times(quantity)} times as long."
             )
 
 
-def _times_longer(quantity: Quantity) -> int:
+def _count_times(quantity: Quantity) -> int:
     return int(np.ceil(MIN_EFFECTIVE / max(quantity.ess, 1.0)))
 
 
-def _name(quantity: Quantity) -> str:
+def _name_quantity(quantity: Quantity) -> str:
     return "the log-density" if quantity.name == LOG_DENSITY else repr(quantity.name)
 
 
-def _chains(chains: Sequence[int] | np.ndarray) -> str:
-    return f"Chain{'s' if len(chains) > 1 else ''} {_listed(chains)}"
+def _name_chains(chains: Sequence[int] | np.ndarray) -> str:
+    return f"Chain{'s' if len(chains) > 1 else ''} {_list_briefly(chains)}"
 
 
-def _listed(numbers: Sequence[int] | np.ndarray) -> str:
+def _list_briefly(numbers: Sequence[int] | np.ndarray) -> str:
     shown = ", ".join(str(number) for number in numbers[:NAMED])
     return shown + (f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else "")

@@ -102,18 +102,18 @@ def assess(
     limit
         Largest R-hat of chains that agree, for sites and quantities.
     """
-    log_density = _kept_log_density(trace)
+    log_density = _read_log_density(trace)
     levels = trace.levels() if trace.has("levels") else None
-    measured = {LOG_DENSITY: log_density, **_observed(trace.domain, levels, observables or {})}
+    measured = {LOG_DENSITY: log_density, **_observe(trace.domain, levels, observables or {})}
     quantities = tuple(measure(name, values) for name, values in measured.items())
     num_copies = log_density.shape[2] if log_density.ndim == 3 else 1
-    acceptance = _by_chain(trace.statistic("acceptance_rate"))
-    flips = _by_chain(trace.statistic("num_flips")) / (thinning * num_copies * trace.domain.num_sites)
+    acceptance = _average_by_chain(trace.statistic("acceptance_rate"))
+    flips = _average_by_chain(trace.statistic("num_flips")) / (thinning * num_copies * trace.domain.num_sites)
     return Mixing(
         quantities=quantities,
         sites=None if levels is None else judge_sites(levels, limit),
         chains=judge_chains(trace, levels, limit),
-        chain_means=_by_chain(log_density),
+        chain_means=_average_by_chain(log_density),
         chain_acceptance_rates=acceptance,
         chain_flip_rates=flips,
         acceptance_rate=float(acceptance.mean()),
@@ -126,7 +126,7 @@ def assess(
     )
 
 
-def cost(trace: Trace, thinning: int, per_step: float | None, seconds: float) -> Cost:
+def count_cost(trace: Trace, thinning: int, per_step: float | None, seconds: float) -> Cost:
     """Count steps and model evaluations of a run.
 
     Parameters
@@ -145,11 +145,11 @@ def cost(trace: Trace, thinning: int, per_step: float | None, seconds: float) ->
     return Cost(num_steps, None if per_step is None else num_steps * per_step, seconds)
 
 
-def _by_chain(values: np.ndarray) -> np.ndarray:
+def _average_by_chain(values: np.ndarray) -> np.ndarray:
     return values.reshape(len(values), -1).mean(axis=1, dtype=float)
 
 
-def _kept_log_density(trace: Trace) -> np.ndarray:
+def _read_log_density(trace: Trace) -> np.ndarray:
     if not trace.has(LOG_DENSITY):
         raise RunError(
             "The run kept no statistics, so nothing can be said about its mixing. Sample with `keep='draws'` "
@@ -161,7 +161,7 @@ def _kept_log_density(trace: Trace) -> np.ndarray:
     return log_density
 
 
-def _observed(domain: Domain, levels: np.ndarray | None, observables: Observables) -> dict[str, np.ndarray]:
+def _observe(domain: Domain, levels: np.ndarray | None, observables: Observables) -> dict[str, np.ndarray]:
     if not observables:
         return {}
     if levels is None:
@@ -171,10 +171,10 @@ def _observed(domain: Domain, levels: np.ndarray | None, observables: Observable
         )
     if LOG_DENSITY in observables:
         raise RunError(f"An observable cannot be called {LOG_DENSITY!r}, which is shown in any case.")
-    return {name: _values(name, function, domain, levels) for name, function in observables.items()}
+    return {name: _evaluate(name, function, domain, levels) for name, function in observables.items()}
 
 
-def _values(
+def _evaluate(
     name: str, function: Callable[[np.ndarray], ArrayLike], domain: Domain, levels: np.ndarray
 ) -> np.ndarray:
     """Apply an observable chain by chain: positions are larger than levels."""

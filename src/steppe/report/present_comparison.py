@@ -11,10 +11,10 @@ from steppe.diagnostics.efficiency import DISTANCE, LOG_DENSITY
 from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
 from steppe.diagnostics.flatness import one_site_gaps
 from steppe.diagnostics.states import means
-from steppe.intervals import LEVEL, mean_estimate, student_factor
+from steppe.intervals import LEVEL, estimate_mean, find_student_factor
 from steppe.kernel.compose import Recipe
 from steppe.report import style
-from steppe.report.cells import estimate, number
+from steppe.report.cells import to_estimate, to_number
 from steppe.results import Array, Cell, Column, Estimate, Figure, Provenance, Results, Table
 from steppe.run.storage.software import describe_software
 from steppe.target import Target
@@ -90,12 +90,12 @@ def present_comparison(
         title="Samplers compared",
         question=f"What do {request.budget} evaluations buy with each sampler on {target.domain!r}?",
         tables=[
-            _efficiency_table(measured, request.num_seeds),
-            _spending_table(measured, target),
-            _law_table(measured, target, law),
+            _tabulate_efficiency(measured, request.num_seeds),
+            _tabulate_spending(measured, target),
+            _tabulate_distributions(measured, target, law),
         ],
         figures=figures,
-        arrays=_arrays(measured),
+        arrays=_pack_arrays(measured),
         settings={
             "seeds": request.num_seeds,
             "budget per seed": request.budget,
@@ -103,7 +103,7 @@ def present_comparison(
             "tuning budget per sampler": request.tuning_budget,
             "confidence of intervals": LEVEL,
         },
-        notes=_notes(measured, tuning, target),
+        notes=_list_notes(measured, tuning, target),
         provenance=Provenance(
             command=f"steppe.compare(target, [{', '.join(measured)}], seeds={request.num_seeds}, "
             f"budget={request.budget})",
@@ -142,39 +142,41 @@ DISTANCE_FIGURE = Figure(
 )
 
 
-def _efficiency_table(measured: Mapping[str, "Measurement"], num_seeds: int) -> Table:
+def _tabulate_efficiency(measured: Mapping[str, "Measurement"], num_seeds: int) -> Table:
     rows = []
     for label, m in measured.items():
         evaluations = num_seeds * m.spending.kept_evaluations
         rows.append(
             {
                 "sampler": label,
-                "law": law_word(m.recipe),
-                "ess_per_evaluation": _effective(m, num_seeds, PER_EVALUATIONS / evaluations),
-                "ess_per_second": _effective(m, num_seeds, 1 / m.seconds),
+                "law": name_distribution(m.recipe),
+                "ess_per_evaluation": _estimate_effective(m, num_seeds, PER_EVALUATIONS / evaluations),
+                "ess_per_second": _estimate_effective(m, num_seeds, 1 / m.seconds),
                 "worst": SHORT_QUANTITIES[m.effective.quantity],
-                "rhat": _number(m.rhat),
+                "rhat": _to_number(m.rhat),
             }
         )
     return Table(key="efficiency", title="What the budget buys", columns=EFFICIENCY_COLUMNS, rows=rows)
 
 
-def _spending_table(measured: Mapping[str, "Measurement"], target: Target) -> Table:
+def _tabulate_spending(measured: Mapping[str, "Measurement"], target: Target) -> Table:
     rows = [
         {
             "sampler": label,
-            "step_size": _number(m.recipe.build(target, audit=False).parameters.get("step_size")),
+            "step_size": _to_number(m.recipe.build(target, audit=False).parameters.get("step_size")),
             "cost": m.spending.evaluations_per_step,
             "steps": m.spending.num_draws * m.spending.thinning,
-            "acceptance": _over_seeds(m.acceptance_rate),
-            "flips": _over_seeds(m.flips_per_step),
+            "acceptance": _average_over_seeds(m.acceptance_rate),
+            "flips": _average_over_seeds(m.flips_per_step),
         }
         for label, m in measured.items()
     ]
     return Table(key="spending", title="What became of it", columns=SPENDING_COLUMNS, rows=rows)
 
 
-def _law_table(measured: Mapping[str, "Measurement"], target: Target, law: np.ndarray | None) -> Table:
+def _tabulate_distributions(
+    measured: Mapping[str, "Measurement"], target: Target, law: np.ndarray | None
+) -> Table:
     rows: list[dict[str, Cell]] = []
     if law is not None:
         everywhere = one_site_gaps(target, target.domain.enumerate(), exact=False)
@@ -192,10 +194,10 @@ def _law_table(measured: Mapping[str, "Measurement"], target: Target, law: np.nd
         rows.append(
             {
                 "sampler": label,
-                "law": law_word(m.recipe),
-                "log_density": _over_seeds(m.log_density),
-                "roughness": _over_seeds(m.roughness),
-                **({} if law is None else _distances(m, law)),
+                "law": name_distribution(m.recipe),
+                "log_density": _average_over_seeds(m.log_density),
+                "roughness": _average_over_seeds(m.roughness),
+                **({} if law is None else _measure_distances(m, law)),
             }
         )
     return Table(
@@ -207,13 +209,13 @@ def _law_table(measured: Mapping[str, "Measurement"], target: Target, law: np.nd
     )
 
 
-def _distances(m: "Measurement", law: np.ndarray) -> dict[str, Cell]:
+def _measure_distances(m: "Measurement", law: np.ndarray) -> dict[str, Cell]:
     """Total variation to `π`: per seed beside what independent draws show, pooled beside its own noise."""
     assert m.occupancies is not None
     num_draws = m.spending.num_draws * (m.recipe.coupling.replicas or 1)
     errors = m.occupancies.std(axis=0, ddof=1) / math.sqrt(len(m.occupancies))
     return {
-        "tv": _over_seeds(np.array([total_variation(seed, law) for seed in m.occupancies])),
+        "tv": _average_over_seeds(np.array([total_variation(seed, law) for seed in m.occupancies])),
         "tv_perfect": expected_total_variation(law, num_draws),
         "tv_pooled": total_variation(m.occupancies.mean(axis=0), law),
         # The mean of |normal| is √(2/π) deviations.
@@ -221,7 +223,7 @@ def _distances(m: "Measurement", law: np.ndarray) -> dict[str, Cell]:
     }
 
 
-def _arrays(measured: Mapping[str, "Measurement"]) -> dict[str, Array]:
+def _pack_arrays(measured: Mapping[str, "Measurement"]) -> dict[str, Array]:
     """Figures by sampler and seed, in the order of the rows."""
     return {
         name: Array.of(np.stack([getattr(m, name) for m in measured.values()]).astype(np.float64))
@@ -229,7 +231,9 @@ def _arrays(measured: Mapping[str, "Measurement"]) -> dict[str, Array]:
     }
 
 
-def _notes(measured: Mapping[str, "Measurement"], tuning: Mapping[str, "Tuned"], target: Target) -> list[str]:
+def _list_notes(
+    measured: Mapping[str, "Measurement"], tuning: Mapping[str, "Tuned"], target: Target
+) -> list[str]:
     notes = [
         (
             f"Intervals are {LEVEL:.0%}, by Student's t over seeds; of effective draws by leaving out "
@@ -249,7 +253,7 @@ def _notes(measured: Mapping[str, "Measurement"], tuning: Mapping[str, "Tuned"],
     return notes
 
 
-def law_word(recipe: Recipe) -> str:
+def name_distribution(recipe: Recipe) -> str:
     """What a recipe samples, in a word."""
     if not recipe.is_adjusted:
         return "biased"
@@ -258,20 +262,20 @@ def law_word(recipe: Recipe) -> str:
     return "π" if recipe.coupling.replicas is None else "ensemble"
 
 
-def _effective(m: "Measurement", num_seeds: int, scale: float) -> Estimate:
-    half = student_factor(num_seeds) * m.effective.standard_error
+def _estimate_effective(m: "Measurement", num_seeds: int, scale: float) -> Estimate:
+    half = find_student_factor(num_seeds) * m.effective.standard_error
     value = m.effective.num_effective
     return Estimate(value=scale * value, low=scale * max(0.0, value - half), high=scale * (value + half))
 
 
-def _over_seeds(values: np.ndarray) -> Estimate | None:
+def _average_over_seeds(values: np.ndarray) -> Estimate | None:
     """Mean over seeds with its interval; nothing where some seed has no figure."""
     if not np.isfinite(values).all():
         return None
-    return mean_estimate(values)
+    return estimate_mean(values)
 
 
-def _number(value: object) -> float | None:
+def _to_number(value: object) -> float | None:
     if value is None:
         return None
     number = float(value)  # type: ignore[arg-type]
@@ -281,7 +285,7 @@ def _number(value: object) -> float | None:
 # ---- figures ---------------------------------------------------------------------------------------
 
 
-@style.applied()
+@style.apply()
 def draw_comparison(results: Results) -> dict[str, "Drawing"]:
     """Draw every figure that the results name."""
     drawn = {"efficiency": _draw_efficiency, "flatness": _draw_flatness, "distance": _draw_distance}
@@ -290,7 +294,7 @@ def draw_comparison(results: Results) -> dict[str, "Drawing"]:
 
 def _draw_efficiency(results: Results) -> "Drawing":
     table = results.table("efficiency")
-    figure, (axes,) = style.subplots(1, 6.4, 1.2 + 0.34 * len(table.rows))
+    figure, (axes,) = style.make_row(1, 6.4, 1.2 + 0.34 * len(table.rows))
     _draw_intervals(axes, table, "ess_per_evaluation")
     axes.set_xlim(left=0)
     axes.set_xlabel("effective draws per 1000 evaluations")
@@ -300,10 +304,10 @@ def _draw_efficiency(results: Results) -> "Drawing":
 def _draw_distance(results: Results) -> "Drawing":
     table = results.table("law")
     rows = [row for index, row in enumerate(table.rows) if index not in table.reference_rows]
-    figure, (axes,) = style.subplots(1, 6.4, 1.5 + 0.34 * len(rows))
+    figure, (axes,) = style.make_row(1, 6.4, 1.5 + 0.34 * len(rows))
     _draw_intervals(axes, table, "tv")
     for place, row in enumerate(rows):
-        perfect = number(row["tv_perfect"])
+        perfect = to_number(row["tv_perfect"])
         label = "as many independent draws" if place == 0 else None
         axes.plot([perfect] * 2, [place - 0.35, place + 0.35], color=PERFECT_COLOR, label=label)
     axes.set_xlim(left=0)
@@ -316,7 +320,7 @@ def _draw_intervals(axes: "Axes", table: Table, key: str) -> None:
     """One row per sampler from the top, a dot and its interval."""
     rows = [row for index, row in enumerate(table.rows) if index not in table.reference_rows]
     for place, row in enumerate(rows):
-        cell = estimate(row[key])
+        cell = to_estimate(row[key])
         low, high = cell.low or cell.value, cell.high or cell.value
         color, marker = _find_look(str(row["sampler"]))
         reach = [[cell.value - low], [high - cell.value]]
@@ -327,7 +331,7 @@ def _draw_intervals(axes: "Axes", table: Table, key: str) -> None:
 
 
 def _draw_flatness(results: Results) -> "Drawing":
-    figure, (axes,) = style.subplots(1, 6.8, 4.4)
+    figure, (axes,) = style.make_row(1, 6.8, 4.4)
     table = results.table("law")
     seeds = {name: results.arrays[name].numpy() for name in ("log_density", "roughness")}
     names = [str(row["sampler"]) for index, row in enumerate(table.rows) if index not in table.reference_rows]
@@ -338,7 +342,7 @@ def _draw_flatness(results: Results) -> "Drawing":
         axes.scatter(gaps.mean(), heights.mean(), s=60, color=color, marker=marker, label=name, zorder=3)
     for index in table.reference_rows:
         row = table.rows[index]
-        place = number(row["roughness"]), number(row["log_density"])
+        place = to_number(row["roughness"]), to_number(row["log_density"])
         axes.scatter(*place, s=160, marker="+", color=PERFECT_COLOR, label=str(row["sampler"]), zorder=4)
     axes.set_xlabel("mean |ΔU| over one-site changes (left is flatter)")
     axes.set_ylabel("E[U]")

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steppe.intervals import normal_estimate
+from steppe.intervals import estimate_from_error
 from steppe.report import style
 from steppe.results import Cell, Column, Provenance, Results, Table
 from steppe.run.storage.software import describe_software
@@ -65,8 +65,8 @@ def _list_cells(rank: int, mode: "Mode") -> dict[str, Cell]:
         "log_density": mode.log_density,
         "roughness": mode.roughness,
         "max_drop": mode.max_drop,
-        "local_entropy": normal_estimate(mode.local_entropy, mode.local_entropy_error),
-        "basin_mass": normal_estimate(mode.basin_mass, mode.basin_mass_error),
+        "local_entropy": estimate_from_error(mode.local_entropy, mode.local_entropy_error),
+        "basin_mass": estimate_from_error(mode.basin_mass, mode.basin_mass_error),
         "visits": mode.num_visits,
         "label": mode.label,
     }
@@ -77,10 +77,10 @@ def _shorten(levels: list[int]) -> str:
     return f"{shown[:MAX_LEVELS_SHOWN]}…" if len(levels) > MAX_LEVELS_SHOWN else shown
 
 
-@style.applied()
+@style.apply()
 def draw_modes(found: "FlatModes", path: str | Path | None = None) -> "Figure":
     """Draw height against roughness, one dot per mode, the front joined by a line."""
-    figure, (axes,) = style.subplots(1, 6.4, 4.2)
+    figure, (axes,) = style.make_row(1, 6.4, 4.2)
     front = sorted(found.front, key=lambda mode: mode.roughness)
     axes.step(
         [mode.roughness for mode in front],

@@ -10,9 +10,9 @@ import numpy as np
 from steppe.diagnostics.mixing import LOG_DENSITY, Cost, Mixing
 from steppe.diagnostics.quantity import Quantity
 from steppe.diagnostics.sites import SiteVerdicts, as_paths
-from steppe.intervals import normal_estimate
+from steppe.intervals import estimate_from_error
 from steppe.report import style
-from steppe.report.cells import divide, significant, to_finite
+from steppe.report.cells import divide, format_significant, to_finite
 from steppe.results import Cell, Column, Figure, Outcome, Provenance, Results, Table, Verdict
 from steppe.trace import Trace
 
@@ -128,7 +128,7 @@ def _list_efficiency(cost: Cost, ess: float) -> Iterator[str]:
 
 
 def _round(value: float) -> str:
-    return significant(value, 4) if math.isfinite(value) else "–"
+    return format_significant(value, 4) if math.isfinite(value) else "–"
 
 
 # ---- tables ----------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _tabulate_quantities(mixing: Mixing) -> Table:
 def _list_cells(quantity: Quantity) -> dict[str, Cell]:
     return {
         "name": "U (log-density)" if quantity.name == LOG_DENSITY else quantity.name,
-        "mean": normal_estimate(quantity.mean, quantity.mcse),
+        "mean": estimate_from_error(quantity.mean, quantity.mcse),
         "sd": to_finite(quantity.sd),
         "mcse": to_finite(quantity.mcse),
         "ess": to_finite(quantity.ess),
@@ -293,10 +293,10 @@ def draw_figures(trace: Trace, mixing: Mixing) -> dict[str, bytes]:
     return drawn
 
 
-@style.applied()
+@style.apply()
 def _draw_trace(trace: Trace) -> bytes:
     """Log-density against row, a line per chain, warm-up shaded; of an ensemble the mean of its replicas."""
-    figure, (axes,) = style.subplots(1, 8.0, 3.4)
+    figure, (axes,) = style.make_row(1, 8.0, 3.4)
     values = trace.arrays["log_density"]
     values = values.mean(axis=2) if values.ndim == 3 else values
     rows = np.unique(np.linspace(0, values.shape[1] - 1, MAX_POINTS).astype(int))
@@ -313,12 +313,12 @@ def _draw_trace(trace: Trace) -> bytes:
     return _to_svg(figure)
 
 
-@style.applied()
+@style.apply()
 def _draw_changes(trace: Trace, sites: SiteVerdicts) -> bytes:
     """Fraction of consecutive draws between which each site changes; stuck sites in red."""
     paths = as_paths(trace.levels())
     fraction = (paths[:, 1:] != paths[:, :-1]).mean(axis=(0, 1))
-    figure, (axes,) = style.subplots(1, 8.0, 2.8)
+    figure, (axes,) = style.make_row(1, 8.0, 2.8)
     for is_in, color, label in (
         (~sites.is_stuck, MOVING_COLOR, "mixed or constant"),
         (sites.is_stuck, STUCK_COLOR, "stuck"),
@@ -336,7 +336,7 @@ def _draw_changes(trace: Trace, sites: SiteVerdicts) -> bytes:
     return _to_svg(figure)
 
 
-@style.applied()
+@style.apply()
 def _to_svg(figure: "Drawing") -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})

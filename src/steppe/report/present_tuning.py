@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steppe.intervals import normal_estimate
+from steppe.intervals import estimate_from_error
 from steppe.report import style
 from steppe.results import Column, Provenance, Results, Table
 from steppe.run.storage.software import describe_software
@@ -66,7 +66,7 @@ def _tabulate(tuned: "Tuned") -> Table:
                 "chosen": "→" if index == tuned.chosen else "",
                 "value": trial.value,
                 "step_size": trial.step_size,
-                **{name: normal_estimate(*_read(trial, name)) for name in shown},
+                **{name: estimate_from_error(*_read(trial, name)) for name in shown},
             }
             for index, trial in enumerate(tuned.trials)
         ],
@@ -88,7 +88,7 @@ def _read(trial: "Trial", name: str) -> "Measured":
     return found
 
 
-@style.applied()
+@style.apply()
 def draw_trials(tuned: "Tuned", path: str | Path | None = None) -> "Figure":
     """Draw what the goal looks at, and its cost, against the number that was moved."""
     from matplotlib.figure import Figure

@@ -44,13 +44,13 @@ PIXELS_PER_INCH = 150
 
 
 @contextmanager
-def applied() -> Iterator[None]:
+def apply() -> Iterator[None]:
     """Put the style in force; a context for `with`, or a decorator of a function that draws."""
     with _matplotlib().rc_context(SETTINGS):
         yield
 
 
-def subplots(num_columns: int, width: float, height: float) -> tuple["Figure", list["Axes"]]:
+def make_row(num_columns: int, width: float, height: float) -> tuple["Figure", list["Axes"]]:
     """Figure with a row of axes that share their vertical scale, sizes in inches."""
     from matplotlib.figure import Figure
 
@@ -59,7 +59,7 @@ def subplots(num_columns: int, width: float, height: float) -> tuple["Figure", l
     return figure, list(axes[0])
 
 
-def grid(num_rows: int, num_columns: int, width: float, height: float) -> tuple["Figure", list["Axes"]]:
+def make_grid(num_rows: int, num_columns: int, width: float, height: float) -> tuple["Figure", list["Axes"]]:
     """Figure with a grid of axes that share both scales, row by row; sizes in inches."""
     from matplotlib.figure import Figure
 
@@ -68,7 +68,7 @@ def grid(num_rows: int, num_columns: int, width: float, height: float) -> tuple[
     return figure, list(axes.ravel())
 
 
-def interval(axes: "Axes", estimate: "Estimate", place: float, *, vertical: bool = False) -> None:
+def draw_interval(axes: "Axes", estimate: "Estimate", place: float, *, vertical: bool = False) -> None:
     """Draw the interval of an estimate, if it has one, over a bar at a place of the other axis."""
     if estimate.low is None or estimate.high is None:
         return
@@ -78,18 +78,20 @@ def interval(axes: "Axes", estimate: "Estimate", place: float, *, vertical: bool
     axes.errorbar(x, y, up, across, fmt="none", ecolor="#222222", elinewidth=1.2, capsize=2.5)
 
 
-def label(axes: "Axes", text: str, point: tuple[float, float], shift: tuple[float, float] = (4, -3)) -> None:
+def draw_label(
+    axes: "Axes", text: str, point: tuple[float, float], shift: tuple[float, float] = (4, -3)
+) -> None:
     """Write beside a point, readable where lines pass below."""
     ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8}
     axes.annotate(text, point, shift, textcoords="offset points", bbox=ground, fontsize=9)
 
 
-def color_map(name: str) -> "Colormap":
+def find_color_map(name: str) -> "Colormap":
     """A colour map of matplotlib by name."""
     return _matplotlib().colormaps[name]
 
 
-@applied()
+@apply()
 def save(figure: "Figure", stem: Path) -> list[Path]:
     """Write a figure as PNG and SVG, the same bytes for the same numbers."""
     stem.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from rich.measure import measure_renderables
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from steppe.report.cells import THIN_SPACE, interval, is_numeric, plain
+from steppe.report.cells import THIN_SPACE, format_cell, format_interval, is_numeric
 from steppe.results import Cell, Column, Estimate, Outcome, Results, Table, Verdict
 
 WIDTH, LARGEST_WIDTH = 100, 160
@@ -105,9 +105,9 @@ def _to_heading(column: Column) -> str:
 
 
 def _to_text(cell: Cell, column: Column) -> str:
-    text = plain(cell, column.digits)
+    text = format_cell(cell, column.digits)
     if isinstance(cell, Estimate):
-        text = f"{text} {interval(cell, column.digits)}".rstrip()
+        text = f"{text} {format_interval(cell, column.digits)}".rstrip()
     # No space between thousands: numbers are copied from a terminal.
     return printable(text if isinstance(cell, str) else text.replace(THIN_SPACE, ""))
 

@@ -196,12 +196,12 @@ class Run:
             Largest R-hat of chains that agree.
         """
         from steppe.diagnostics.findings import diagnose
-        from steppe.diagnostics.mixing import assess, cost
+        from steppe.diagnostics.mixing import assess, count_cost
         from steppe.report.summary import Summary
 
         run = self.description
         mixing = assess(self.trace, thinning=run.thinning, observables=observables, limit=limit)
-        spent = cost(self.trace, run.thinning, run.evaluations_per_step, self.seconds)
+        spent = count_cost(self.trace, run.thinning, run.evaluations_per_step, self.seconds)
         return Summary(run, mixing, spent, diagnose(mixing))
 
     def diagnose(self, observables: "Observables | None" = None, *, limit: float = 1.05) -> "Diagnosis":

@@ -21,9 +21,9 @@ COPIES = (1, 2, 3, 4, 6, 8)
 FLAT_NUMBERS = ("strength", "replicas", "coupling_variance")
 
 
-def number_for(recipe: Recipe, goal: str, named: str | None) -> str:
+def choose_number(recipe: Recipe, goal: str, named: str | None) -> str:
     """Which number a goal moves; refuses numbers that the recipe has not or that cannot serve the goal."""
-    owned = _numbers(recipe)
+    owned = _list_numbers(recipe)
     if goal == "loss":
         options = [name for name in FLAT_NUMBERS if name in owned and changes_the_law(recipe, name)]
         if not options:
@@ -61,21 +61,21 @@ def changes_the_law(recipe: Recipe, moved: str) -> bool:
     return moved in ("strength", "replicas", "center_weight", "inverse_temperature")
 
 
-def checked_values(recipe: Recipe, target: Target, moved: str, values: Sequence[float] | None) -> list[float]:
+def check_values(recipe: Recipe, target: Target, moved: str, values: Sequence[float] | None) -> list[float]:
     """Values to try, rising: those given, or a grid that fits the domain."""
     if values is None:
-        return _default_values(target, moved)
+        return _list_default_values(target, moved)
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or len(values) < 2:
         raise RunError(f"`tune(values=...)` must be at least two numbers; got {values!r}.")
     checked = sorted(number("tune(values=...)", value) for value in values)
     for value in checked:
         if moved == "replicas" and value != int(value):
             raise RunError(f"`tune(values=...)` of replicas must be whole numbers; got {value!r}.")
-        with_value(recipe, moved, value).build(target, audit=False)
+        replace_number(recipe, moved, value).build(target, audit=False)
     return checked
 
 
-def _default_values(target: Target, moved: str) -> list[float]:
+def _list_default_values(target: Target, moved: str) -> list[float]:
     unit = target.domain.squared_unit
     grids = {
         "step_size": unit * STEP_SIZES,
@@ -90,14 +90,14 @@ def _default_values(target: Target, moved: str) -> list[float]:
     return [float(value) for value in grids[moved]]
 
 
-def with_value(recipe: Recipe, moved: str, value: float) -> Recipe:
+def replace_number(recipe: Recipe, moved: str, value: float) -> Recipe:
     """Return the recipe with a number set; the number of copies is one too, though it shapes the program."""
     if moved != "replicas":
         return recipe.replace(**{moved: value})
     return recipe.with_replicas(int(value))
 
 
-def _numbers(recipe: Recipe) -> set[str]:
+def _list_numbers(recipe: Recipe) -> set[str]:
     ensemble = {"replicas"} if recipe.coupling.replicas is not None else set()
     return set(recipe.parameters) | ensemble
 

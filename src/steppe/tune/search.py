@@ -16,7 +16,7 @@ from steppe.run.adaptation import TARGET_ACCEPTANCE, Adapt
 from steppe.run.progress import count_bar
 from steppe.samplers.langevin import dmala
 from steppe.target import Target
-from steppe.tune.grids import checked_values, number_for, with_value
+from steppe.tune.grids import check_values, choose_number, replace_number
 from steppe.tune.trial import Trials, check_gradient_exists
 from steppe.tune.tuned import Measured, Trial, Tuned
 from steppe.validation import choice, count, positive, random_key
@@ -109,21 +109,21 @@ def tune(
     wanted = choice("tune(goal=...)", goal, Goal)
     recipe.build(target, audit=False)  # refuses what does not fit
     check_gradient_exists(recipe, target)
-    moved = number_for(recipe, wanted, number)
+    moved = choose_number(recipe, wanted, number)
     trials = Trials(
         target,
         random_key("tune", key),
-        _at_least_two("num_chains", num_chains),
+        _check_two("num_chains", num_chains),
         count("tune(num_warmup=...)", num_warmup),
         count("tune(num_draws=...)", num_draws),
         initial,
     )
     if wanted == "acceptance":
-        total, search = len(AROUND) + 1, _by_acceptance(acceptance)
+        total, search = len(AROUND) + 1, _search_acceptance(acceptance)
     else:
-        grid = checked_values(recipe, target, moved, values)
+        grid = check_values(recipe, target, moved, values)
         total = len(grid) + NUM_REFINED * (wanted == "loss")
-        search = _by_efficiency(moved, grid) if wanted == "ess" else _by_loss(moved, grid, loss)
+        search = _search_efficiency(moved, grid) if wanted == "ess" else _search_loss(moved, grid, loss)
     with count_bar("tuning", total, progress) as report:
         chosen = search(recipe, trials, report)
     ordered = sorted(chosen.trials, key=lambda trial: trial.value)
@@ -136,7 +136,7 @@ def tune(
 Search = Callable[[Recipe, Trials, Report], Chosen]
 
 
-def _by_acceptance(wanted: float) -> Search:
+def _search_acceptance(wanted: float) -> Search:
     together = Adapt(acceptance=wanted, pooled=True)
 
     def search(recipe: Recipe, trials: Trials, report: Report) -> Chosen:
@@ -146,43 +146,43 @@ def _by_acceptance(wanted: float) -> Search:
         tried = []
         for factor in AROUND:
             value = found.step_size * factor
-            tried.append(trials.attempt(with_value(recipe, "step_size", value), value))
+            tried.append(trials.attempt(replace_number(recipe, "step_size", value), value))
             report(1 + len(tried))
         best = tried[AROUND.index(1.0)]
         rate = best.acceptance_rate
         reason = f"{rate.value:.3f} ± {rate.error:.3f} of proposals are accepted; {wanted:g} was wanted."
         if abs(rate.value - wanted) > max(TOLERANCE, 3 * np.nan_to_num(rate.error)):
             reason += " No step size within the range of adaptation comes closer."
-        recipe = with_value(recipe, "step_size", found.step_size)
+        recipe = replace_number(recipe, "step_size", found.step_size)
         return Chosen(recipe, tried, best, reason, found.num_evaluations)
 
     return search
 
 
-def _by_efficiency(moved: str, grid: Sequence[float]) -> Search:
+def _search_efficiency(moved: str, grid: Sequence[float]) -> Search:
     def search(recipe: Recipe, trials: Trials, report: Report) -> Chosen:
         adapts = moved != "step_size" and recipe.is_adjusted and "step_size" in recipe.parameters
         adapt = Adapt(pooled=True) if adapts else False
         tried = []
         for value in grid:
-            tried.append(trials.attempt(with_value(recipe, moved, value), value, adapt=adapt))
+            tried.append(trials.attempt(replace_number(recipe, moved, value), value, adapt=adapt))
             report(len(tried))
         best = max(tried, key=lambda trial: trial.ess_per_evaluation.value)
-        reason = _why_efficient(moved, tried, best)
+        reason = _explain_efficiency(moved, tried, best)
         if best.num_effective < LEAST_EFFECTIVE * trials.num_chains:
             reason = (
                 f"Runs too short to count effective draws ({best.num_effective:.0f} at best): most flips."
             )
             best = max(tried, key=lambda trial: trial.flips_per_step.value)
-        recipe = with_value(recipe, moved, best.value)
+        recipe = replace_number(recipe, moved, best.value)
         if adapts and best.step_size is not None:
-            recipe = with_value(recipe, "step_size", best.step_size)
+            recipe = replace_number(recipe, "step_size", best.step_size)
         return Chosen(recipe, tried, best, reason)
 
     return search
 
 
-def _why_efficient(moved: str, tried: list[Trial], best: Trial) -> str:
+def _explain_efficiency(moved: str, tried: list[Trial], best: Trial) -> str:
     most = best.ess_per_evaluation
     reason = f"Most effective draws per evaluation, {most.value:.3g} ± {most.error:.2g}."
     alike = [
@@ -199,7 +199,7 @@ def _why_efficient(moved: str, tried: list[Trial], best: Trial) -> str:
     return reason
 
 
-def _by_loss(moved: str, grid: Sequence[float], loss: float | None) -> Search:
+def _search_loss(moved: str, grid: Sequence[float], loss: float | None) -> Search:
     if loss is None:
         raise RunError("`tune(goal='loss')` needs `loss`, the nats of E[U] that may be given up.")
     wanted = float(positive("tune(loss=...)", loss))
@@ -209,23 +209,25 @@ def _by_loss(moved: str, grid: Sequence[float], loss: float | None) -> Search:
         adapt = Adapt(pooled=True)
 
         def attempt(value: float) -> Trial:
-            return trials.attempt(with_value(recipe, moved, value), value, adapt=adapt, reference=reference)
+            return trials.attempt(
+                replace_number(recipe, moved, value), value, adapt=adapt, reference=reference
+            )
 
         tried: list[Trial] = []
         for value in grid:
             tried.append(attempt(value))
             report(len(tried))
-        crossing = _first_crossing(tried, wanted)
+        crossing = _find_crossing(tried, wanted)
         if crossing is not None and moved != "replicas":
             low, high = (trial.value for trial in crossing)
             for value in np.geomspace(low, high, NUM_REFINED + 2)[1:-1]:
                 tried.append(attempt(float(value)))
                 report(len(tried))
-        best = min(tried, key=lambda trial: abs(_loss_of(trial).value - wanted))
-        tuned = with_value(recipe, moved, best.value)
+        best = min(tried, key=lambda trial: abs(_read_loss(trial).value - wanted))
+        tuned = replace_number(recipe, moved, best.value)
         if best.step_size is not None:
-            tuned = with_value(tuned, "step_size", best.step_size)
-        return Chosen(tuned, tried, best, _why_loss(best, reference, wanted, crossing is not None), spent)
+            tuned = replace_number(tuned, "step_size", best.step_size)
+        return Chosen(tuned, tried, best, _explain_loss(best, reference, wanted, crossing is not None), spent)
 
     return search
 
@@ -241,21 +243,21 @@ def _expect_log_density(trials: Trials) -> tuple[Measured, float]:
     return plain.log_density, plain.num_evaluations
 
 
-def _loss_of(trial: Trial) -> Measured:
+def _read_loss(trial: Trial) -> Measured:
     assert trial.loss is not None
     return trial.loss
 
 
-def _first_crossing(tried: list[Trial], wanted: float) -> tuple[Trial, Trial] | None:
+def _find_crossing(tried: list[Trial], wanted: float) -> tuple[Trial, Trial] | None:
     """Neighbours between which the loss passes what was wanted, those of smallest values first."""
     for low, high in itertools.pairwise(tried):
-        if _loss_of(low).value <= wanted < _loss_of(high).value:
+        if _read_loss(low).value <= wanted < _read_loss(high).value:
             return low, high
     return None
 
 
-def _why_loss(best: Trial, reference: Measured, wanted: float, is_reached: bool) -> str:
-    got = _loss_of(best)
+def _explain_loss(best: Trial, reference: Measured, wanted: float, is_reached: bool) -> str:
+    got = _read_loss(best)
     reason = (
         f"E[U] is {got.value:.3g} ± {got.error:.2g} below E_π[U] = {reference.value:.4g}; a loss of "
         f"{wanted:g} was wanted, and no other value tried comes closer."
@@ -263,7 +265,7 @@ def _why_loss(best: Trial, reference: Measured, wanted: float, is_reached: bool)
     return reason if is_reached else reason + " No two neighbours among the values enclose it."
 
 
-def _at_least_two(name: str, value: int) -> int:
+def _check_two(name: str, value: int) -> int:
     chains = count(f"tune({name}=...)", value)
     if chains < 2:
         raise RunError(f"`tune({name}={value})` leaves no error to state; use at least 2.")

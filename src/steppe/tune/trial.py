@@ -75,21 +75,21 @@ class Trials:
         trace = self.run(recipe, adapt).trace
         per_step = recipe.build(self.target, audit=False).evaluations_per_step
         worth, kept = efficiency(trace), per_step * self.num_chains * self.num_draws
-        mean = _over_chains(trace.statistic("log_density"))
+        mean = _average_over_chains(trace.statistic("log_density"))
         return Trial(
             value=float(value),
-            step_size=_frozen_step(trace),
-            acceptance_rate=_over_chains(trace.statistic("acceptance_rate")),
-            flips_per_step=_over_chains(trace.statistic("num_flips")),
+            step_size=_read_frozen_step(trace),
+            acceptance_rate=_average_over_chains(trace.statistic("acceptance_rate")),
+            flips_per_step=_average_over_chains(trace.statistic("num_flips")),
             log_density=mean,
             ess_per_evaluation=Measured(worth.num_effective / kept, worth.standard_error / kept),
             num_effective=worth.num_effective,
-            loss=None if reference is None else _loss(reference, mean),
+            loss=None if reference is None else _subtract(reference, mean),
             num_evaluations=per_step * self.num_chains * (self.num_warmup + self.num_draws),
         )
 
 
-def adjusted(recipe: Recipe) -> Recipe:
+def adjust(recipe: Recipe) -> Recipe:
     """Return the recipe with every proposal decided on: `dmala` for `dula`, and so on."""
     blocks = tuple(
         dataclasses.replace(block, acceptance=Metropolis()) if isinstance(block, ProposalBlock) else block
@@ -113,18 +113,18 @@ def check_gradient_exists(recipe: Recipe, target: Target) -> None:
         ) from error
 
 
-def _over_chains(values: np.ndarray) -> Measured:
+def _average_over_chains(values: np.ndarray) -> Measured:
     """Mean over chains and its standard error: chains are independent, draws of one are not."""
     means = values.reshape(len(values), -1).mean(axis=1, dtype=float)
     error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.nan
     return Measured(float(means.mean()), float(error))
 
 
-def _loss(reference: Measured, mean: Measured) -> Measured:
+def _subtract(reference: Measured, mean: Measured) -> Measured:
     return Measured(reference.value - mean.value, float(np.hypot(reference.error, mean.error)))
 
 
-def _frozen_step(trace: Trace) -> float | None:
+def _read_frozen_step(trace: Trace) -> float | None:
     if not trace.has("step_size"):
         return None
     return float(np.exp(np.log(trace.statistic("step_size")[:, -1].astype(float)).mean()))

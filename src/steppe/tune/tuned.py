@@ -95,13 +95,13 @@ class Tuned(Presented):
         """Return everything as plain values, ready for JSON; `None` where a figure is not known."""
         return {
             "recipe": self.recipe.name,
-            "numbers": {name: _plain(value) for name, value in self.recipe.parameters.items()},
+            "numbers": {name: _to_plain(value) for name, value in self.recipe.parameters.items()},
             "goal": self.goal,
             "number": self.number,
             "chosen": self.chosen,
             "reason": self.reason,
             "num_evaluations": self.num_evaluations,
-            "trials": [_plain_trial(trial) for trial in self.trials],
+            "trials": [_trial_to_dict(trial) for trial in self.trials],
         }
 
     def present(self) -> "Results":
@@ -117,16 +117,16 @@ class Tuned(Presented):
         return draw_trials(self, path)
 
 
-def _plain(value: ArrayLike | Relative) -> float | str | None:
+def _to_plain(value: ArrayLike | Relative) -> float | str | None:
     if isinstance(value, Relative):
         return repr(value)
     number = float(np.asarray(value))
     return number if np.isfinite(number) else None
 
 
-def _plain_trial(trial: Trial) -> dict[str, object]:
+def _trial_to_dict(trial: Trial) -> dict[str, object]:
     plain = dataclasses.asdict(trial)
     for name, figure in plain.items():
         if isinstance(figure, Measured):
-            plain[name] = {"value": _plain(figure.value), "error": _plain(figure.error)}
+            plain[name] = {"value": _to_plain(figure.value), "error": _to_plain(figure.error)}
     return plain

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import number
+from steppe.report.cells import to_number
 from steppe.results import Cell, Results
 from steppe.targets.bernoulli import PAPER_MODES
 from steppe_edlp.plots import (
@@ -49,12 +49,12 @@ def draw(results: Results) -> dict[str, "Figure"]:
 
 
 def _draw_masses(rows: Rows, target: np.ndarray) -> "Figure":
-    figure, panels = style.subplots(2, 9.5, 0.42 * len(rows) + 1.3)
+    figure, panels = style.make_row(2, 9.5, 0.42 * len(rows) + 1.3)
     names = [str(row["sampler"]) for row in rows]
     for axes, kind in zip(panels, ("flat", "sharp"), strict=True):
         exact = sum(mass for mass, state in zip(target, STATES, strict=True) if KINDS.get(state) == kind)
         draw_bars(axes, names, [row[kind] for row in rows])
-        ticks = [number(row[f"{kind}_exact"]) for row in rows]
+        ticks = [to_number(row[f"{kind}_exact"]) for row in rows]
         axes.plot(ticks, range(len(rows)), "|", color="black", markersize=13, markeredgewidth=1.5)
         draw_limit(axes, exact)
         axes.set_title(f"Time in {kind} modes (dashed: π, {exact:.3f})")
@@ -65,7 +65,7 @@ def _draw_masses(rows: Rows, target: np.ndarray) -> "Figure":
 
 
 def _draw_occupancy(target: np.ndarray, means: Means) -> "Figure":
-    figure, (axes,) = style.subplots(1, 11, 4.6)
+    figure, (axes,) = style.make_row(1, 11, 4.6)
     axes.bar(STATES, target, width=0.86, color=[_color_of(state) for state in STATES], alpha=0.55)
     for (name, mean), shift in zip(means.items(), np.linspace(-0.37, 0.37, len(means)), strict=True):
         axes.plot(
@@ -91,7 +91,7 @@ def _draw_occupancy(target: np.ndarray, means: Means) -> "Figure":
 
 def _draw_modes(target: np.ndarray) -> "Figure":
     """Every mode beside the states one flip away: what makes it flat or sharp."""
-    figure, panels = style.subplots(len(KINDS), 10, 3.4)
+    figure, panels = style.make_row(len(KINDS), 10, 3.4)
     for axes, (mode, kind) in zip(panels, KINDS.items(), strict=True):
         states = [mode, *(f"{int(mode, 2) ^ 1 << site:04b}" for site in (3, 2, 1, 0))]
         heights = np.array([target[int(state, 2)] for state in states])
@@ -139,7 +139,9 @@ def _draw_cell(axes: "Axes", row: int, column: int, exact: float, sampled: float
         (exact, "Greys", (column + 1, row), (0.69, 0.28)),
         (sampled, "Blues", (column, row + 1), (0.31, 0.74)),
     ):
-        axes.add_patch(Polygon([ends[0], corner, ends[1]], color=style.color_map(name)(0.75 * value / top)))
+        axes.add_patch(
+            Polygon([ends[0], corner, ends[1]], color=style.find_color_map(name)(0.75 * value / top))
+        )
         text = f"{value:.2f}".removeprefix("0")
         axes.text(column + at[0], row + at[1], text, ha="center", va="center", fontsize=7)
 
@@ -159,7 +161,7 @@ def _draw_spectra(eigenvalues: np.ndarray, target: np.ndarray, means: Means, row
         axes.hist(pooled, edges, weights=np.repeat(mean, 4) / 4, color=style.SAMPLER_COLORS[name], alpha=0.7)
         axes.hist(pooled, edges, weights=np.repeat(target, 4) / 4, histtype="step", color="black", lw=0.8)
         spreads = [
-            f"{label} {number(row[key]):.3f}, exact {number(row[f'{key}_exact']):.3f}"
+            f"{label} {to_number(row[key]):.3f}, exact {to_number(row[f'{key}_exact']):.3f}"
             for key, label in (("std", "std"), ("iqr", "IQR"))
         ]
         axes.set_title("\n".join([name, *spreads]), fontsize=9)
@@ -170,17 +172,17 @@ def _draw_spectra(eigenvalues: np.ndarray, target: np.ndarray, means: Means, row
 
 def _draw_seeds(rows: Rows, windows: np.ndarray) -> "Figure":
     names = [str(row["sampler"]) for row in rows]
-    figure, (axes,) = style.subplots(1, 8.5, 0.5 * len(names) + 1.2)
+    figure, (axes,) = style.make_row(1, 8.5, 0.5 * len(names) + 1.2)
     for place, (name, row, values) in enumerate(zip(names, rows, windows, strict=True)):
         low, lower, middle, upper, high = np.percentile(values, [2.5, 25, 50, 75, 97.5])
         color = style.SAMPLER_COLORS[name]
         axes.plot([low, high], [place, place], color=color, linewidth=2)
         axes.plot([lower, upper], [place, place], color=color, linewidth=9, alpha=0.6, solid_capstyle="butt")
         axes.plot(middle, place, "o", color="white", markeredgecolor=color, markersize=5)
-        exact = number(row["std_exact"])
+        exact = to_number(row["std_exact"])
         axes.plot(exact, place, "|", color="black", markersize=14, markeredgewidth=1.5)
         if "std_paper" in row:
-            paper = number(row["std_paper"])
+            paper = to_number(row["std_paper"])
             axes.plot(paper, place, "D", color="black", markersize=6)
             write_beside(axes, f"paper {paper:.3f}", (paper, place), (0, 8), fontsize=10)
     name_rows(axes, names)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import estimate, number
+from steppe.report.cells import to_estimate, to_number
 from steppe.results import Cell, Results, Table
 from steppe_edlp.plots import color_of, draw_limit, make_figure, name_rows, unpack_arrays
 from steppe_edlp.tables import find_rows
@@ -52,14 +52,14 @@ def _draw_errors(axes: "Axes", published: Rows, posed: Rows) -> None:
 
 def _draw_baselines(axes: "Axes", table: Table) -> None:
     for place, line in zip(table.reference_rows, ("--", ":"), strict=True):
-        draw_limit(axes, number(table.rows[place]["rmse"]), line)
+        draw_limit(axes, to_number(table.rows[place]["rmse"]), line)
 
 
 def _draw_point(
     axes: "Axes", cell: Cell, place: float, marker: str, color: str, *, is_hollow: bool = False
 ) -> None:
-    found = estimate(cell)
-    style.interval(axes, found, place)
+    found = to_estimate(cell)
+    style.draw_interval(axes, found, place)
     face = "white" if is_hollow else color
     axes.plot(found.value, place, marker, color=color, markerfacecolor=face, markersize=6, zorder=3)
 

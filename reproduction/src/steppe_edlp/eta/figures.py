@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import estimate, number
+from steppe.report.cells import to_estimate, to_number
 from steppe.results import Cell, Results
 from steppe.theory import effective_step_size
 from steppe_edlp.plots import draw_limit, unpack_arrays, write_beside
@@ -40,9 +40,9 @@ def draw(results: Results) -> dict[str, "Figure"]:
 
 def _draw_densities() -> "Figure":
     """`p(θ_a) = ½ N(0, η) + ½ N(1, η)`."""
-    figure, (axes,) = style.subplots(1, 7, 3.6)
+    figure, (axes,) = style.make_row(1, 7, 3.6)
     at = np.linspace(-2.5, 3.5, 241)
-    shades = style.color_map("viridis")(np.linspace(0, 0.85, len(DENSITY_VARIANCES)))
+    shades = style.find_color_map("viridis")(np.linspace(0, 0.85, len(DENSITY_VARIANCES)))
     for variance, shade in zip(DENSITY_VARIANCES, shades, strict=True):
         modes = [np.exp(-((at - mean) ** 2) / (2 * variance)) for mean in (0, 1)]
         density = 0.5 * sum(modes) / np.sqrt(2 * np.pi * variance)
@@ -53,8 +53,8 @@ def _draw_densities() -> "Figure":
 
 
 def _draw_effective_step(results: Results, sweeps: Mapping[str, Rows]) -> "Figure":
-    figure, (axes,) = style.subplots(1, 7, 3.6)
-    alpha, center = (number(results.settings[key]) for key in ("α", "α_a of edula"))
+    figure, (axes,) = style.make_row(1, 7, 3.6)
+    alpha, center = (to_number(results.settings[key]) for key in ("α", "α_a of edula"))
     threshold = (alpha + center) / 4  # where α_eff diverges
     grid = np.geomspace(threshold * 1.02, 10, 200)
     axes.loglog(
@@ -65,7 +65,7 @@ def _draw_effective_step(results: Results, sweeps: Mapping[str, Rows]) -> "Figur
     draw_limit(axes, threshold, ":")
     if "edula" in sweeps:
         other, color = axes.twinx(), style.SAMPLER_COLORS["edula"]
-        xs, flips = ([number(row[key]) for row in sweeps["edula"]] for key in ("variance", "flips"))
+        xs, flips = ([to_number(row[key]) for row in sweeps["edula"]] for key in ("variance", "flips"))
         other.loglog(xs, flips, "D--", color=color, markersize=5)
         other.set_ylabel("flips per step of edula", color=color)
         other.grid(False)
@@ -73,36 +73,36 @@ def _draw_effective_step(results: Results, sweeps: Mapping[str, Rows]) -> "Figur
 
 
 def _draw_sweep(axes: "Axes", rows: Rows, key: str) -> None:
-    name, xs = str(rows[0]["sampler"]), [number(row["variance"]) for row in rows]
+    name, xs = str(rows[0]["sampler"]), [to_number(row["variance"]) for row in rows]
     color, marker = style.SAMPLER_COLORS[name], style.SAMPLER_MARKERS[name]
-    axes.plot(xs, [number(row[key]) for row in rows], marker=marker, color=color, label=name)
+    axes.plot(xs, [to_number(row[key]) for row in rows], marker=marker, color=color, label=name)
     for x, row in zip(xs, rows, strict=True):
-        style.interval(axes, estimate(row[key]), x, vertical=True)
+        style.draw_interval(axes, to_estimate(row[key]), x, vertical=True)
     axes.set(xscale="log", xlabel=LABEL)
 
 
 def _draw_level(axes: "Axes", row: Mapping[str, Cell], key: str, shift: float = -3) -> None:
-    name, value = str(row["sampler"]), number(row[key])
+    name, value = str(row["sampler"]), to_number(row[key])
     color, place = style.SAMPLER_COLORS[name], ("axes fraction", "data")
     axes.axhline(value, color=color, linewidth=1.2, alpha=0.8)
     write_beside(axes, name, (1, value), (3, shift), xycoords=place, color=color)
 
 
 def _draw_rmse(results: Results, sweeps: Mapping[str, Rows], plain: Mapping[str, Any]) -> "Figure":
-    figure, (axes,) = style.subplots(1, 7, 3.8)
+    figure, (axes,) = style.make_row(1, 7, 3.8)
     for rows in sweeps.values():
         _draw_sweep(axes, rows, "rmse")
     for name, shift in (("dula", 3), ("dmala", -9)):
         if name in plain:
             _draw_level(axes, plain[name], "rmse", shift)
-    draw_limit(axes, number(results.settings["RMSE of a constant"]), ":", is_across=True)
+    draw_limit(axes, to_number(results.settings["RMSE of a constant"]), ":", is_across=True)
     axes.set_ylabel("validation RMSE")
     axes.legend()
     return figure
 
 
 def _draw_acceptance(rows: Rows, plain: Mapping[str, Any]) -> "Figure":
-    figure, (axes,) = style.subplots(1, 7, 3.6)
+    figure, (axes,) = style.make_row(1, 7, 3.6)
     _draw_sweep(axes, rows, "acceptance")
     if "dmala" in plain:
         _draw_level(axes, plain["dmala"], "acceptance")
@@ -111,11 +111,11 @@ def _draw_acceptance(rows: Rows, plain: Mapping[str, Any]) -> "Figure":
 
 
 def _draw_distance(results: Results, sweeps: Mapping[str, Rows]) -> "Figure":
-    figure, panels = style.subplots(len(sweeps), 4.6 * len(sweeps), 3.6)
-    shades = style.color_map("viridis")(np.linspace(0, 0.8, len(SHOWN_PATHS)))
-    paths, bits = unpack_arrays(results)["paths"], number(results.settings["bits"])
+    figure, panels = style.make_row(len(sweeps), 4.6 * len(sweeps), 3.6)
+    shades = style.find_color_map("viridis")(np.linspace(0, 0.8, len(SHOWN_PATHS)))
+    paths, bits = unpack_arrays(results)["paths"], to_number(results.settings["bits"])
     for axes, (name, rows), path in zip(panels, sweeps.items(), paths, strict=True):
-        steps, variances = STRIDE * (1 + np.arange(len(path))), [number(row["variance"]) for row in rows]
+        steps, variances = STRIDE * (1 + np.arange(len(path))), [to_number(row["variance"]) for row in rows]
         for variance, shade in zip(SHOWN_PATHS, shades, strict=True):
             own = path[:, variances.index(variance)]
             axes.plot(steps, own, color=shade, linewidth=1.8)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import estimate, number
+from steppe.report.cells import to_estimate, to_number
 from steppe.results import Cell, Results
 from steppe_edlp.plots import draw_bars, name_rows, unpack_arrays, write_beside
 from steppe_edlp.tables import find_rows
@@ -33,17 +33,17 @@ def draw(results: Results) -> dict[str, "Figure"]:
 
 def _draw_tilt(results: Results) -> "Figure":
     rows = results.table("tilt").rows
-    figure, panels = style.subplots(2, 9, 3.6)
-    xs = [number(row["strength"]) for row in rows]
+    figure, panels = style.make_row(2, 9, 3.6)
+    xs = [to_number(row["strength"]) for row in rows]
     color = style.SAMPLER_COLORS["roughness_tilted"]
     for axes, kind in zip(panels, ("flat", "sharp"), strict=True):
-        axes.plot(xs, [number(row[f"{kind}_exact"]) for row in rows], color=color, linewidth=1.5)
-        tempered = [number(row[f"{kind}_tempered"]) for row in rows]
+        axes.plot(xs, [to_number(row[f"{kind}_exact"]) for row in rows], color=color, linewidth=1.5)
+        tempered = [to_number(row[f"{kind}_tempered"]) for row in rows]
         axes.plot(xs, tempered, "--", color=TEMPERED_COLOR, linewidth=1.5)
         for x, row in zip(xs, rows, strict=True):
-            found = estimate(row[kind])
+            found = to_estimate(row[kind])
             axes.plot(x, found.value, "d", color=color, markersize=6)
-            style.interval(axes, found, x, vertical=True)
+            style.draw_interval(axes, found, x, vertical=True)
         words, end = "tempering at equal E[U]", (xs[-1], tempered[-1])
         write_beside(axes, words, end, (-2, 6), ha="right", color=TEMPERED_COLOR)
         axes.set_title(f"Time in {kind} modes")
@@ -53,7 +53,7 @@ def _draw_tilt(results: Results) -> "Figure":
 
 
 def _draw_mixture(arrays: Arrays) -> "Figure":
-    figure, (axes,) = style.subplots(1, 6.5, 3.8)
+    figure, (axes,) = style.make_row(1, 6.5, 3.8)
     for name, color, label in (
         ("mixture_tilted", style.SAMPLER_COLORS["roughness_tilted"], "tilt"),
         ("mixture_tempered", TEMPERED_COLOR, "tempering"),
@@ -68,9 +68,11 @@ def _draw_mixture(arrays: Arrays) -> "Figure":
 
 
 def _draw_test_error(rows: Rows) -> "Figure":
-    figure, (axes,) = style.subplots(1, 7, 0.55 * len(rows) + 1.1)
-    names, errors = [str(row["sampler"]) for row in rows], [number(row["test_error"]) for row in rows]
-    texts = [f"{one:.4f}   U {number(row['log_density']):.2f}" for one, row in zip(errors, rows, strict=True)]
+    figure, (axes,) = style.make_row(1, 7, 0.55 * len(rows) + 1.1)
+    names, errors = [str(row["sampler"]) for row in rows], [to_number(row["test_error"]) for row in rows]
+    texts = [
+        f"{one:.4f}   U {to_number(row['log_density']):.2f}" for one, row in zip(errors, rows, strict=True)
+    ]
     draw_bars(axes, names, [row["test_error"] for row in rows], texts)
     name_rows(axes, names)
     axes.set_xlim(0, 1.35 * max(errors))
@@ -79,7 +81,7 @@ def _draw_test_error(rows: Rows) -> "Figure":
 
 
 def _draw_flips(arrays: Arrays, rows: Rows) -> "Figure":
-    figure, (axes,) = style.subplots(1, 6.5, 3.8)
+    figure, (axes,) = style.make_row(1, 6.5, 3.8)
     flips = arrays["flips"]
     for row, curves in zip(rows, arrays["after_flips"], strict=True):
         name, errors = str(row["sampler"]), curves.std(axis=0, ddof=1 if len(curves) > 1 else 0)

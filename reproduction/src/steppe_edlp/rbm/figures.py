@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import estimate, number
+from steppe.report.cells import to_estimate, to_number
 from steppe.results import Results
 from steppe_edlp.plots import color_of, draw_limit, make_panels, name_rows, unpack_arrays
 from steppe_edlp.tables import find_rows
@@ -43,15 +43,15 @@ def _draw_reconstruction(results: Results, single: np.ndarray) -> "Figure":
     scored = "clean" if results.protocol == "sound" else "itself"
     rows = [row for row in find_rows(results, "reconstruction") if row["scored"] == scored]
     names = list(dict.fromkeys(str(row["sampler"]) for row in rows))
-    figure, panels = style.subplots(3, 10.5, 0.36 * len(names) + 1.3)
+    figure, panels = style.make_row(3, 10.5, 0.36 * len(names) + 1.3)
     for column, axes in enumerate(panels):
         for place, (name, row) in enumerate(zip(names, rows[column :: len(panels)], strict=True)):
-            found, values = estimate(row["mse"]), single[place, :, column]
+            found, values = to_estimate(row["mse"]), single[place, :, column]
             axes.plot(found.value, place, "s", color=color_of(name), markersize=7)
             axes.plot(values, np.full(len(values), place + 0.22), ".", color="#888888", markersize=4)
-            style.interval(axes, found, place)
+            style.draw_interval(axes, found, place)
             if "mse_paper" in row:
-                paper = number(row["mse_paper"])
+                paper = to_number(row["mse_paper"])
                 axes.plot(paper, place - 0.22, "D", color="black", markerfacecolor="white")
         axes.set(title=f"{rows[column]['setting']} test images", xlabel="mean squared error")
         axes.grid(axis="x")
@@ -65,11 +65,11 @@ def _draw_digits(results: Results) -> "Figure":
     names = [str(row["sampler"]) for row in rows]
     figure, panels = make_panels(names, -(-len(rows) // 2), 2.2, 2.1)
     for axes, name, row in zip(panels, names, rows, strict=True):
-        fractions = [number(row[f"digit_{digit}"]) for digit in range(10)]
+        fractions = [to_number(row[f"digit_{digit}"]) for digit in range(10)]
         color = style.SAMPLER_COLORS.get(name, style.OTHER_COLOR)
         axes.bar(range(10), fractions, color=color, alpha=0.8)
         draw_limit(axes, 0.1, is_across=True)
-        axes.set_title(f"{name}\neffective {number(row['effective']):.1f} of 10", fontsize=9)
+        axes.set_title(f"{name}\neffective {to_number(row['effective']):.1f} of 10", fontsize=9)
         axes.set_xticks(range(10))
     figure.supxlabel("digit that LeNet sees", fontsize=10)
     figure.supylabel("fraction of images", fontsize=10)

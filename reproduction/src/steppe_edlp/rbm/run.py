@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from steppe import datasets, samplers
-from steppe.intervals import smallest
+from steppe.intervals import estimate_smallest
 from steppe.kernel.compose import Recipe
 from steppe.results import Estimate
 from steppe.targets.rbm import Rbm, rbm
@@ -264,7 +264,11 @@ def find_lead(found: Mapping[str, Content], rivals: list[str]) -> dict[str, Any]
     errors = {name: part["clean"][:, 0, 0] for name, part in found.items()}
     leads = {name: errors[name] - errors["edmala"] for name in rivals}
     rival = min(leads, key=lambda name: leads[name].mean())
-    return {"lead": partial(smallest, list(leads.values())), "rival": rival, "num_rivals": len(rivals)}
+    return {
+        "lead": partial(estimate_smallest, list(leads.values())),
+        "rival": rival,
+        "num_rivals": len(rivals),
+    }
 
 
 def describe_reconstruction(request: Request, name: str, part: Content, scored: str, place: int) -> Row:

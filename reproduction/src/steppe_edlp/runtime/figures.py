@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from steppe.report import style
-from steppe.report.cells import number
+from steppe.report.cells import to_number
 from steppe.results import Results
 from steppe_edlp.plots import draw_bars, draw_limit, name_rows
 from steppe_edlp.tables import find_rows
@@ -17,11 +17,11 @@ def draw(results: Results) -> dict[str, "Figure"]:
     rows = [row for row in find_rows(results, "timings") if "relative" in row]
     if not rows:
         return {}
-    figure, (axes,) = style.subplots(1, 8, 0.42 * len(rows) + 1.2)
+    figure, (axes,) = style.make_row(1, 8, 0.42 * len(rows) + 1.2)
     names = [str(row["sampler"]) for row in rows]
-    texts = [f"{number(row['milliseconds']):.2g} ms" for row in rows]
+    texts = [f"{to_number(row['milliseconds']):.2g} ms" for row in rows]
     draw_bars(axes, names, [row["relative"] for row in rows], texts)
-    paper = {name: number(row["paper_per_call"]) for name, row in zip(names, rows, strict=True)}
+    paper = {name: to_number(row["paper_per_call"]) for name, row in zip(names, rows, strict=True)}
     ratios = [seconds / paper["dula"] for seconds in paper.values()]
     look = {"markerfacecolor": "white", "markeredgecolor": "black", "markersize": 6}
     axes.plot(ratios, range(len(rows)), "D", label="paper, seconds per call", **look)

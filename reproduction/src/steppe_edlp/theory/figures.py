@@ -21,13 +21,13 @@ Place = tuple[float, float]
 def draw(results: Results) -> dict[str, "Figure"]:
     """Every figure of the experiment, by key."""
     arrays = unpack_arrays(results)
-    bias, (printed, corrected) = style.subplots(2, 9, 3.4)
+    bias, (printed, corrected) = style.make_row(2, 9, 3.4)
     _draw_curve(printed, arrays["proposition-5-4"], bound_at=(0.1, 0.22), exact_at=(0.4, 0.72))
     _draw_curve(corrected, arrays["edula-bias"], bound_at=(0.3, 0.72), exact_at=(0.45, 0.48))
     printed.set(title="Proposition 5.4 as printed, one bit", xlabel="step size α", ylim=(1e-6, 1e2))
     corrected.set(title="Corrected bound, ring of four bits", xlabel="step size α")
     printed.set_ylabel("bias (L1 distance, at most 2)")
-    gap, (printed, corrected) = style.subplots(2, 9, 3.4)
+    gap, (printed, corrected) = style.make_row(2, 9, 3.4)
     _draw_curve(printed, arrays["theorem-5-6"], bound_at=(0.15, 0.75), exact_at=(0.4, 0.5))
     _draw_curve(corrected, arrays["glu-gap"], bound_at=(0.45, 0.58), exact_at=(0.08, 0.9))
     printed.set(title="Theorem 5.6 as printed, one bit", xlabel="center step size α_a")
@@ -47,7 +47,7 @@ def _draw_curve(axes: "Axes", curve: np.ndarray, *, bound_at: Place, exact_at: P
 
 
 def _draw_drift(x: np.ndarray, printed: np.ndarray, true: np.ndarray) -> "Figure":
-    figure, (axes,) = style.subplots(1, 6.5, 3.4)
+    figure, (axes,) = style.make_row(1, 6.5, 3.4)
     for name, values, color in (("printed", printed, BOUND_COLOR), ("true", true, EXACT_COLOR)):
         axes.plot(x, values, color=color, linewidth=2)
         write_beside(axes, name, (x[1], values[1]), (4, -14), color=color, fontsize=10)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import estimate, number
+from steppe.report.cells import to_estimate, to_number
 from steppe.results import Cell, Results
 from steppe_edlp.plots import (
     DARK,
@@ -86,18 +86,18 @@ def _draw_neighbourhoods(arrays: Arrays) -> "Figure":
 
 def _draw_spreads(rows: Rows, single_runs: np.ndarray) -> "Figure":
     names = [str(row["sampler"]) for row in rows]
-    figure, panels = style.subplots(3, 10.5, 0.5 * len(names) + 1.3)
+    figure, panels = style.make_row(3, 10.5, 0.5 * len(names) + 1.3)
     for column, (axes, (key, title, unit)) in enumerate(zip(panels, PANELS, strict=True)):
         for place, (name, row) in enumerate(zip(names, rows, strict=True)):
-            found, values = estimate(row[key]), single_runs[place, column]
+            found, values = to_estimate(row[key]), single_runs[place, column]
             axes.barh(place, found.value, color=color_of(name), alpha=0.6, height=0.6)
             jitter = np.random.default_rng(0).uniform(-0.22, 0.22, len(values))
             axes.plot(values, place + jitter, ".", color="#444444", markersize=3, alpha=0.6)
-            style.interval(axes, found, place)
+            style.draw_interval(axes, found, place)
             # At the foot of the bar: its end is hidden by the single runs.
-            style.label(axes, f"{found.value:.2f}", (0, place))
+            style.draw_label(axes, f"{found.value:.2f}", (0, place))
             if (paper := row.get(f"{key}_paper")) is not None:
-                axes.plot(number(paper), place, "D", color="black", markerfacecolor="white", markersize=7)
+                axes.plot(to_number(paper), place, "D", color="black", markerfacecolor="white", markersize=7)
         axes.set(title=title, xlabel=unit)
         axes.grid(axis="x")
     name_rows(panels[0], names)
@@ -158,7 +158,7 @@ def _draw_density(axes: "Axes", values: np.ndarray, color: str, *, across: bool)
 
 
 def _draw_tours(arrays: Arrays) -> "Figure":
-    figure, (axes,) = style.subplots(1, 6.5, 6)
+    figure, (axes,) = style.make_row(1, 6.5, 6)
     places, tours = arrays["places"], arrays["tours"]
     for tour in tours:
         axes.plot(*places[np.append(tour, tour[0])].T, color="#0077BB", alpha=0.25, linewidth=3)

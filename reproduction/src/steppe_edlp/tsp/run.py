@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import jax.numpy as jnp
 import numpy as np
 
-from steppe.intervals import mean_estimate
+from steppe.intervals import estimate_mean
 from steppe.kernel.compose import Recipe
 from steppe.results import Estimate
 from steppe.routes import route_figures
@@ -136,7 +136,7 @@ def _describe_distributions(answers: Mapping[str, Content]) -> list[Row]:
             {
                 "sampler": name,
                 "mean": mean,
-                "std": _take_root(mean_estimate(square - 2 * exact.mean * mean + exact.mean**2)),
+                "std": _take_root(estimate_mean(square - 2 * exact.mean * mean + exact.mean**2)),
                 "std_about_own_mean": float(np.sqrt(square.mean() - mean.mean() ** 2)),
                 "optimal": answer["law_optimal"],
             }

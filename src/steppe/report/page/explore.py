@@ -70,7 +70,7 @@ LAWS = (
 )
 
 
-def explore_data() -> dict[str, object]:
+def list_explore_data() -> dict[str, object]:
     """Numbers for the browser."""
     return {
         "probabilities": PAPER_PROBABILITIES,

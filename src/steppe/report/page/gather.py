@@ -24,19 +24,19 @@ def gather(directory: Path) -> Gathered:
     """
     sections: list[Section] = []
     problems: list[str] = []
-    for path in _results_files(directory):
+    for path in _find_results(directory):
         try:
             results = read_results(path)
         except SteppeError as error:
             # Relative: a page is passed on, and says nothing about the machine it was made on.
             problems.append(str(error).replace(str(path), str(path.relative_to(directory))))
         else:
-            sections.append(Section(results, _pictures(results, path.parent / FIGURES)))
+            sections.append(Section(results, _read_pictures(results, path.parent / FIGURES)))
     if shards := _find_shards(directory):
         problems += _name_problems(directory, shards)
         sections.append(gather_run(read_run(directory, shards)))
     if not sections:
-        raise RunError(problems[0] if problems else _nothing(directory))
+        raise RunError(problems[0] if problems else _explain_nothing(directory))
     return Gathered(sections, problems)
 
 
@@ -88,10 +88,10 @@ def _judge_progress(run: Run) -> list[Verdict]:
 
 def embed_drawing(svg: bytes) -> Picture:
     """A drawing as a picture; as an image, none of its scripts or links are live."""
-    return Picture(_uri("image/svg+xml", svg))
+    return Picture(_to_uri("image/svg+xml", svg))
 
 
-def _results_files(directory: Path) -> list[Path]:
+def _find_results(directory: Path) -> list[Path]:
     if not _is_directory(directory):
         raise RunError(f"{directory} is not a directory. Name one that `reproduce`, `compare` or `run` made.")
     try:
@@ -108,36 +108,36 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
-def _nothing(directory: Path) -> str:
+def _explain_nothing(directory: Path) -> str:
     return (
         f"{directory} holds nothing to report: no {FILE_NAME} in it or in its direct subdirectories, and no "
         "run.json. Name an output directory of `steppe reproduce`, `compare` or `run`."
     )
 
 
-def _pictures(results: Results, folder: Path) -> dict[str, Picture]:
-    return {figure.key: _picture(folder, figure.key) for figure in results.figures}
+def _read_pictures(results: Results, folder: Path) -> dict[str, Picture]:
+    return {figure.key: _read_picture(folder, figure.key) for figure in results.figures}
 
 
-def _picture(folder: Path, key: str) -> Picture:
-    svg, png = _content(folder / f"{key}.svg"), _content(folder / f"{key}.png")
+def _read_picture(folder: Path, key: str) -> Picture:
+    svg, png = _read_content(folder / f"{key}.svg"), _read_content(folder / f"{key}.png")
     if png is not None and not png.startswith(PNG_BEGINS):
         png = None
     if svg is not None and b"<svg" not in svg[:2000]:
         svg = None
     if png is not None and (svg is None or len(svg) > max(MAX_DRAWING_BYTES, len(png))):
-        return Picture(_uri("image/png", png))
+        return Picture(_to_uri("image/png", png))
     if svg is not None:
         return embed_drawing(svg)
     return Picture(None, f"The picture {FIGURES}/{key}.svg is missing or is not a picture.")
 
 
-def _content(path: Path) -> bytes | None:
+def _read_content(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except OSError:
         return None
 
 
-def _uri(kind: str, content: bytes) -> str:
+def _to_uri(kind: str, content: bytes) -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

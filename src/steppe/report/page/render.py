@@ -12,7 +12,7 @@ from steppe.errors import MissingPackageError
 from steppe.optional import needed
 from steppe.report import cells
 from steppe.report.page import view
-from steppe.report.page.explore import KNOBS, LAWS, explore_data
+from steppe.report.page.explore import KNOBS, LAWS, list_explore_data
 from steppe.report.terminal import OUTCOME_MARKS
 from steppe.results import Results
 
@@ -30,14 +30,19 @@ def render_page(gathered: view.Gathered) -> str:
     css, script, explored = _read_packaged("page.css"), _join_scripts(), view.find_explored(gathered)
     all_results = [section.results for section in gathered.sections]
     verdicts = [verdict for results in all_results for verdict in results.verdicts]
-    data = {"tables": view.list_raw_tables(gathered), **({"explore": explore_data()} if explored else {})}
+    data = {
+        "tables": view.list_raw_tables(gathered),
+        **({"explore": list_explore_data()} if explored else {}),
+    }
     return environment.get_template("page.html").render(
         title=all_results[0].title if len(all_results) == 1 else "What came out",
         sections=[(f"s{place}", section) for place, section in enumerate(gathered.sections, start=1)],
         problems=gathered.problems,
-        tally=view.tally(verdicts),
+        tally=view.write_tally(verdicts),
         has_verdicts=bool(verdicts),
-        has_intervals=any(verdict.estimate and cells.interval(verdict.estimate) for verdict in verdicts),
+        has_intervals=any(
+            verdict.estimate and cells.format_interval(verdict.estimate) for verdict in verdicts
+        ),
         explored=explored,
         data=data,
         knobs=KNOBS,
@@ -67,15 +72,15 @@ def _set_up() -> "Environment":
         lstrip_blocks=True,
     )
     environment.globals.update(
-        plain=cells.plain,
-        full=cells.full,
-        interval=cells.interval,
+        plain=cells.format_cell,
+        full=cells.format_with_interval,
+        interval=cells.format_interval,
         is_number=cells.is_number,
         has_numbers=view.has_numbers,
         class_cell=view.class_cell,
         list_tags=view.list_tags,
         list_provenance=view.list_provenance,
-        end=view.end,
+        end=view.end_sentence,
         missing=view.MISSING,
         outcome_marks=OUTCOME_MARKS,
         outcome_classes=view.OUTCOME_CLASSES,

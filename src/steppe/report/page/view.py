@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from steppe.report.cells import is_numeric, plain
+from steppe.report.cells import format_cell, is_numeric
 from steppe.results import Cell, Column, Estimate, Outcome, Provenance, Results, Table, Verdict
 
 EXPLORED = "bernoulli"
@@ -52,7 +52,7 @@ def find_explored(gathered: Gathered) -> str | None:
     return f"s{names.index(EXPLORED) + 1}" if EXPLORED in names else None
 
 
-def tally(verdicts: Sequence[Verdict]) -> str:
+def write_tally(verdicts: Sequence[Verdict]) -> str:
     """`Of 5 claims, 2 hold, 2 do not hold and 1 cannot be told either way.`; nothing for a single one."""
     counts = {outcome: sum(v.outcome == outcome for v in verdicts) for outcome in OUTCOME_CLASSES}
     words = {
@@ -96,7 +96,7 @@ def class_cell(text: str) -> str:
     return "short" if len(text) <= LONGEST_LINE else "long"
 
 
-def end(sentence: str) -> str:
+def end_sentence(sentence: str) -> str:
     """A title that runs into a caption ends with a mark."""
     return f"{sentence}." if sentence[-1:].isalnum() or sentence[-1:] in ")%" else sentence
 
@@ -109,7 +109,7 @@ def list_provenance(provenance: Provenance) -> Iterator[tuple[str, str]]:
     if provenance.seconds:
         yield "took", _write_duration(provenance.seconds)
     if provenance.model_evaluations is not None:
-        yield "model evaluations", plain(provenance.model_evaluations)
+        yield "model evaluations", format_cell(provenance.model_evaluations)
     yield "device", provenance.device
     if provenance.seeds:
         yield "seeds", _write_seeds(provenance.seeds)

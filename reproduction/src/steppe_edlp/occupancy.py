@@ -1,7 +1,7 @@
 """Where chains spend their time on a domain that can be enumerated: visits of every state, seed by seed."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,14 @@ from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import target_law, total_variation
 from steppe.diagnostics.spectrum import interaction_spectrum
 from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.types import SamplerState, StepInfo
+from steppe.run.simulate import simulate
 from steppe.target import Target
 from steppe.targets.bernoulli import PAPER_MODES, Modes
+
+FIRST_STEP = 2  # keys 0 and 1 of a chain are those of its start
+
+Counts = tuple[Array, Array, Array]
 
 
 class Visits(NamedTuple):
@@ -72,21 +78,26 @@ def _run(sampler: Sampler, keys: Array, num_warmup: Array, num_draws: Array) -> 
     domain = sampler.target.domain
     states = jnp.arange(domain.num_states)
 
-    def start(key: Array) -> Any:
+    def start(key: Array) -> SamplerState:
         shape = () if sampler.replicas is None else (sampler.replicas,)
         return sampler.init(domain.draw(key, shape), jax.random.fold_in(key, 1))
 
-    def step(index: Array, carry: Any) -> Any:
-        chains, total = carry
-        moved, info = jax.vmap(sampler.step)(jax.vmap(jax.random.fold_in, (0, None))(keys, index + 2), chains)
-        here = jax.vmap(domain.index)(moved.position).reshape(len(keys), -1)
-        news = ((here[:, :, None] == states).sum(axis=1), info.acceptance_rate, info.num_flips)
-        keeps = index >= num_warmup
-        return moved, jax.tree.map(lambda old, new: old + keeps * new, total, news)
+    def count(total: Counts, state: SamplerState, info: StepInfo, step: Array) -> Counts:
+        here = domain.index(state.position).reshape(-1, 1) == states
+        news = (here.sum(axis=0), info.acceptance_rate, info.num_flips)
+        return jax.tree.map(lambda old, new: old + (step >= num_warmup + FIRST_STEP) * new, total, news)
 
     zero = jnp.zeros(len(keys))
     nothing = (jnp.zeros((len(keys), domain.num_states)), zero, zero)
-    return jax.lax.fori_loop(0, num_warmup + num_draws, step, (jax.vmap(start)(keys), nothing))[1]
+    return simulate(
+        sampler,
+        keys,
+        jax.vmap(start)(keys),
+        num_warmup + num_draws,
+        first_step=FIRST_STEP,
+        reduce=count,
+        reduced=nothing,
+    ).reduced
 
 
 class SmallTarget:

@@ -1,6 +1,5 @@
 """Chains of networks, logged as they go: likelihood on the training rows and outputs on others."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -8,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.compiling import quick_jit
+from steppe.compiling import jit_by_work
 from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.types import SamplerState
 from steppe.run.adaptation import TARGET_ACCEPTANCE
+from steppe.run.simulate import simulate
 from steppe.targets.binary_network import BinaryNetwork
 
 # Change of log(step size) per step and unit of (observed − wanted) acceptance while the temperature falls.
 GAIN = 0.05
-# Activations below which compiling takes longer than running.
-SHORT_WORK = 1e9
 LOG_PER = 5  # steps between log points, as in the paper
 
 
@@ -87,42 +86,33 @@ def log_chains(
     gains = GAIN * adapts * (np.arange(num_points) < heat.num_points)
     with_ones = jnp.asarray(np.c_[rows, np.ones(len(rows))], jnp.result_type(float))
     work = num_points * LOG_PER * num_chains * target.num_hidden * len(target.y)
-    go = _run_soon if work < SHORT_WORK else _run_fast
-    series = go(sampler, starts, key, with_ones, jnp.asarray(betas), jnp.asarray(gains))
+    series = _choose(work)(sampler, starts, key, with_ones, jnp.asarray(betas), jnp.asarray(gains))
     return Logged(*(np.asarray(part, float) for part in series))
 
 
 def _run(sampler: Sampler, starts: Array, key: Array, rows: Array, betas: Array, gains: Array) -> Any:
     target: Any = sampler.target
 
-    def step(beta: Array, gain: Array, carry: Any, key: Array) -> Any:
-        states, log_step = carry
-        now = _at(sampler, beta, log_step)
-        states, info = jax.vmap(now.step)(jax.random.split(key, len(starts)), states)
-        acceptance = info.acceptance_rate.mean()
-        moved = None if log_step is None else log_step + gain * (acceptance - TARGET_ACCEPTANCE)
-        return (states, moved), acceptance
+    def advance(beta: Array, step_size: Array | None, states: SamplerState, first: Array, number: int) -> Any:
+        """Some steps at one temperature and step size, and their mean acceptance rate."""
+        step = {} if step_size is None else {"step_size": step_size}
+        now = sampler.replace({"inverse_temperature": beta, **step})
+        steps = {"first_step": first, "every": number, "observe": lambda _, __, info: info.acceptance_rate}
+        found = simulate(now, key, states, number, **steps)
+        return found.state, found.observed.mean()
 
     def point(carry: Any, now: tuple[Array, Array, Array]) -> Any:
-        keys, beta, gain = now
-        states = carry[0]
+        (states, step_size), (number, beta, gain) = carry, now
         outputs = jax.lax.map(lambda position: target.outputs(position, rows), states.position)
         likelihood = states.log_density.mean() / target.temperature
-        carry, acceptance = jax.lax.scan(partial(step, beta, gain), carry, keys)
-        return carry, (likelihood, outputs.mean(axis=0), acceptance.mean())
+        states, acceptance = advance(beta, step_size, states, 1 + LOG_PER * number, LOG_PER)
+        if step_size is not None:
+            step_size = step_size * jnp.exp(LOG_PER * gain * (acceptance - TARGET_ACCEPTANCE))
+        return (states, step_size), (likelihood, outputs.mean(axis=0), acceptance)
 
-    first, key = jax.random.split(key)
-    log_step = jnp.log(sampler.parameters["step_size"]) if "step_size" in sampler.parameters else None
-    start = (jax.vmap(sampler.init)(starts), log_step)
-    carry, _ = step(betas[0], gains[0], start, first)  # iteration 0
-    keys = jax.random.split(key, len(betas) * LOG_PER).reshape(len(betas), LOG_PER)
-    return jax.lax.scan(point, carry, (keys, betas, gains))[1]
-
-
-def _at(sampler: Sampler, beta: Array, log_step: Array | None) -> Sampler:
-    """Return the same sampler at another temperature and step size."""
-    step = {} if log_step is None else {"step_size": jnp.exp(log_step)}
-    return sampler.replace({"inverse_temperature": beta, **step})
+    step_size = sampler.parameters.get("step_size")
+    states, _ = advance(betas[0], step_size, jax.vmap(sampler.init)(starts), jnp.asarray(0), 1)
+    return jax.lax.scan(point, (states, step_size), (jnp.arange(len(betas)), betas, gains))[1]
 
 
-_run_fast, _run_soon = jax.jit(_run), quick_jit(_run)
+_choose = jit_by_work(_run)

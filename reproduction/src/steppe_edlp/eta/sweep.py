@@ -11,6 +11,8 @@ from jax import Array
 
 from steppe.compiling import quick_jit
 from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.types import SamplerState, StepInfo
+from steppe.run.simulate import simulate
 from steppe.targets.binary_network import BinaryNetwork
 
 STRIDE = 5  # steps between points of a series, as in the paper's code
@@ -51,58 +53,40 @@ def sweep(
         `distance` between position and center (0 without a center).
     """
     sampler = recipe.build(target, audit=False)
-    rows = np.concatenate((x, np.ones((len(x), 1), x.dtype)), axis=1)
+    with_ones = np.concatenate((x, np.ones((len(x), 1), x.dtype)), axis=1)
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     keys = jax.vmap(lambda key: jax.random.split(key, num_chains))(keys)
-    shape = (len(variances), *keys.shape)
-    flat = jnp.broadcast_to(keys, shape).ravel()
-    each = jnp.broadcast_to(jnp.asarray(variances, jnp.float32)[:, None, None], shape).ravel()
-    series = _run(sampler, each, flat, rows, jnp.asarray(y), shape, num_points)
-    return {name: np.asarray(values, float) for name, values in series.items()}
+    each = jnp.asarray(variances, jnp.float32)
+    series = _run(sampler, each, keys.ravel(), with_ones, num_points)
+    per_run = {
+        name: np.moveaxis(np.asarray(values, float), 1, 0)
+        .reshape(num_points, len(variances), *keys.shape, *values.shape[3:])
+        .mean(axis=3)
+        for name, values in series.items()
+    }
+    rmse = np.sqrt(np.mean((per_run.pop("outputs") - y) ** 2, axis=-1))
+    return {"rmse": rmse, **per_run}
 
 
-@partial(quick_jit, static_argnames=("shape", "num_points"))
-def _run(
-    sampler: Sampler,
-    variances: Array,
-    keys: Array,
-    rows: Array,
-    y: Array,
-    shape: tuple[int, ...],
-    num_points: int,
-) -> dict[str, Array]:
+@partial(quick_jit, static_argnames="num_points")
+def _run(sampler: Sampler, variances: Array, keys: Array, rows: Array, num_points: int) -> dict[str, Array]:
+    """Series of every chain, variance × point × chain."""
     target: Any = sampler.target
-    domain = target.domain
 
-    def own(variance: Array) -> Sampler:
-        return sampler.replace({"coupling_variance": variance})
-
-    def start(variance: Array, key: Array) -> Any:
-        return own(variance).init(domain.draw(key), jax.random.fold_in(key, 0))
-
-    def advance(variance: Array, key: Array, state: Any) -> Any:
-        return own(variance).step(key, state)
-
-    def step(states: Any, index: Array) -> tuple[Any, tuple[Array, Array]]:
-        now = jax.vmap(jax.random.fold_in, (0, None))(keys, index + 1)
-        states, info = jax.vmap(advance)(variances, now, states)
-        return states, (info.acceptance_rate, info.num_flips)
-
-    def point(states: Any, first: Array) -> tuple[Any, dict[str, Array]]:
-        states, (acceptance, flips) = jax.lax.scan(step, states, first + jnp.arange(STRIDE))
-        outputs = jax.vmap(lambda position: target.outputs(position, rows))(states.position)
-        mean = outputs.reshape(*shape, -1).mean(axis=2)
-        apart = states.position - (states.position if states.center is None else states.center)
-
-        def per_run(values: Array) -> Array:
-            return values.reshape(shape).mean(axis=2)
-
-        return states, {
-            "rmse": jnp.sqrt(jnp.mean((mean - y) ** 2, axis=-1)),
-            "acceptance": per_run(acceptance.mean(axis=0)),
-            "flips": per_run(flips.mean(axis=0)),
-            "log_density": per_run(states.log_density),
-            "distance": per_run(jnp.linalg.norm(apart, axis=-1)),
+    def look(_: Sampler, state: SamplerState, info: StepInfo) -> dict[str, Array]:
+        apart = state.position - (state.position if state.center is None else state.center)
+        return {
+            "outputs": target.outputs(state.position, rows),
+            "acceptance": info.acceptance_rate,
+            "flips": info.num_flips / STRIDE,
+            "log_density": state.log_density,
+            "distance": jnp.linalg.norm(apart),
         }
 
-    return jax.lax.scan(point, jax.vmap(start)(variances, keys), STRIDE * jnp.arange(num_points))[1]
+    def sweep_one(variance: Array) -> dict[str, Array]:
+        own = sampler.replace({"coupling_variance": variance})
+        starts = jax.vmap(lambda key: own.init(target.domain.draw(key), jax.random.fold_in(key, 0)))(keys)
+        steps = {"first_step": 1, "every": STRIDE, "observe": look}
+        return simulate(own, keys, starts, STRIDE * num_points, **steps).observed
+
+    return jax.vmap(sweep_one)(variances)

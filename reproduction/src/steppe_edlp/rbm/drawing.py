@@ -1,20 +1,19 @@
 """Images drawn from an RBM: how long, and from where."""
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.compiling import quick_jit
+from steppe.compiling import jit_by_work
 from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.types import SamplerState, StepInfo
+from steppe.run.simulate import Count, simulate
 from steppe.targets.rbm import Rbm, layerwise_gibbs
 
 LEAST_MEAN = 0.01
-# Steps × chains × sites below which compiling takes longer than running.
-SHORT_WORK = 1e9
 
 # Steps worth one evaluation of U and its gradient, in processor time on the RBM of 784 × 500 units: such
 # samplers look at one site or at ten at a time.
@@ -76,8 +75,7 @@ def draw_images(
     starts = jax.random.uniform(key_start, (num_chains, len(means))) < means
     sampler = recipe.build(target, audit=False)
     work = length.num_steps * speed * num_chains * len(means)
-    images = _run_soon if work < SHORT_WORK else _run_fast
-    bits, log_density = images(
+    bits, log_density = _choose(work)(
         sampler,
         starts.astype(jnp.result_type(float)),
         key,
@@ -95,24 +93,16 @@ def draw_reference(target: Rbm, mean_image: np.ndarray, seed: int, num_images: i
 
 
 def _run(
-    sampler: Sampler, starts: Array, key: Array, num_warmup: Array, thinning: Array, num_draws: int
+    sampler: Sampler, starts: Array, key: Array, num_warmup: Count, thinning: Count, num_draws: int
 ) -> tuple[Array, Array]:
     """Bits and log-densities, draw × chain × (replica)."""
-    chains = jax.vmap(partial(jax.random.fold_in, key))(jnp.arange(len(starts)))
 
-    def step(index: Array, states: Any) -> Any:
-        keys = jax.vmap(lambda chain: jax.random.fold_in(chain, index))(chains)
-        return jax.vmap(sampler.step)(keys, states)[0]
+    def look(_: Sampler, state: SamplerState, __: StepInfo) -> tuple[Array, Array]:
+        return state.position.astype(jnp.uint8), state.log_density
 
-    def draw(carry: tuple[Any, Array], _: None) -> tuple[tuple[Any, Array], tuple[Array, Array]]:
-        states, done = carry
-        states = jax.lax.fori_loop(done, done + thinning, step, states)
-        return (states, done + thinning), (states.position.astype(jnp.uint8), states.log_density)
-
-    states = jax.vmap(sampler.init)(starts)
-    states = jax.lax.fori_loop(0, num_warmup, step, states)
-    return jax.lax.scan(draw, (states, jnp.asarray(num_warmup)), length=num_draws)[1]
+    warm = simulate(sampler, key, jax.vmap(sampler.init)(starts), num_warmup).state
+    steps = {"first_step": num_warmup, "every": thinning, "capacity": num_draws}
+    return simulate(sampler, key, warm, thinning * num_draws, **steps, observe=look).observed
 
 
-_run_fast = partial(jax.jit, static_argnames="num_draws")(_run)
-_run_soon = partial(quick_jit, static_argnames="num_draws")(_run)
+_choose = jit_by_work(_run, static_argnames="num_draws")

@@ -9,11 +9,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from steppe.domain import Binary
 from steppe.intervals import LEVEL
 from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.types import SamplerState
 from steppe.results import Estimate
+from steppe.run.simulate import simulate
 from steppe.target import Target
 from steppe.targets.binary_network import binary_network
 from steppe_edlp.bnn.tabular import EMBEDDED, Rows, load_rows
@@ -105,21 +108,15 @@ def _time(rows: Rows, recipes: Mapping[str, Recipe], size: SimpleNamespace, seed
     return {name: np.asarray(values) for name, values in found.items()}
 
 
-def _time_steps(sampler: Sampler, states: Any, key: Any, num_steps: int) -> float:
+def _time_steps(sampler: Sampler, states: SamplerState, key: Array, num_steps: int) -> float:
     begun = time.process_time()
-    jax.block_until_ready(_make_steps(sampler, states, key, num_steps))
+    jax.block_until_ready(_make_steps(sampler, states, key, jnp.asarray(num_steps)))
     return time.process_time() - begun
 
 
 @jax.jit
-def _make_steps(sampler: Sampler, states: Any, key: Any, num_steps: Any) -> Any:
-    num_chains = len(states.log_density)
-
-    def step(index: Any, states: Any) -> Any:
-        keys = jax.random.split(jax.random.fold_in(key, index), num_chains)
-        return jax.vmap(sampler.step)(keys, states)[0]
-
-    return jax.lax.fori_loop(0, num_steps, step, states)
+def _make_steps(sampler: Sampler, states: SamplerState, key: Array, num_steps: Array) -> SamplerState:
+    return simulate(sampler, key, states, num_steps).state
 
 
 def estimate_median(values: np.ndarray, level: float = LEVEL) -> Estimate:

@@ -1,4 +1,4 @@
-"""Walks over the paper's eight cities: corrected samplers, and the acceptance as the authors' code has it.
+"""Walks over the paper's eight cities: adjusted samplers, and the acceptance as the authors' code has it.
 
 A tour is kept as one integer, its cities as digits in base 8.
 """
@@ -14,6 +14,8 @@ from jax import Array
 
 from steppe.compiling import quick_jit
 from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.types import SamplerState, StepInfo
+from steppe.run.simulate import simulate
 from steppe.targets.tsp import tsp_paper
 from steppe.targets.tsp_bits import TourBits
 from steppe_edlp.tsp.enumeration import enumerate_costs
@@ -50,7 +52,7 @@ def make_keys(seeds: Sequence[int], chains_per_seed: int = 1) -> Array:
 
 
 def walk(recipe: Recipe, starts: np.ndarray, keys: Array, num_steps: int) -> Walk:
-    """Run one chain per start with a recipe that is corrected as it should be, or not at all.
+    """Run one chain per start with a recipe that is adjusted as it should be, or not at all.
 
     Parameters
     ----------
@@ -100,12 +102,11 @@ def _unpack(target: Any, codes: Array, moved: Array, is_of_permutations: bool) -
 
 @partial(quick_jit, static_argnames="num_steps")
 def _steps(sampler: Sampler, positions: Array, keys: Array, num_steps: int) -> tuple[Array, Array]:
-    def step(states: Any, index: Array) -> tuple[Any, tuple[Array, Array]]:
-        now = jax.vmap(lambda key: jax.random.fold_in(key, index))(keys)
-        new, _ = jax.vmap(sampler.step)(now, states)
-        return new, (_code(sampler, new.position), jnp.any(new.position != states.position, axis=-1))
+    def look(_: Sampler, state: SamplerState, info: StepInfo) -> tuple[Array, Array]:
+        return _code(sampler, state.position), info.num_flips > 0
 
-    _, (codes, moved) = jax.lax.scan(step, jax.vmap(sampler.init)(positions, keys), jnp.arange(num_steps))
+    states = jax.vmap(sampler.init)(positions, keys)
+    codes, moved = simulate(sampler, keys, states, num_steps, observe=look).observed
     return codes, moved.mean(axis=0)
 
 

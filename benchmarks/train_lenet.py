@@ -27,7 +27,7 @@ def main():
         wall, processor = time.perf_counter(), time.process_time()
         key = jax.random.key(seed)
         network = networks.train_lenet(data.train.x, data.train.y, key=key, num_epochs=options.epochs)
-        accuracy = networks.accuracy(network, data.test.x, data.test.y)
+        accuracy = networks.find_accuracy(network, data.test.x, data.test.y)
         row = {
             "seed": seed,
             "accuracy": accuracy,

@@ -42,7 +42,7 @@ def arrays(layer):
 
 
 def test_the_auto_encoder_has_the_published_layers():
-    network = networks.auto_encoder(KEY)
+    network = networks.make_auto_encoder(KEY)
     assert num_parameters(network) == 3_284_304
     image = IMAGES[0].reshape(1, 28, 28).astype(float)
     for layer in network.convolutions:
@@ -56,7 +56,7 @@ def test_the_auto_encoder_has_the_published_layers():
 
 
 def test_lenet_has_the_published_layers():
-    network = networks.lenet(KEY)
+    network = networks.make_lenet(KEY)
     assert num_parameters(network) == 44_426
     image = IMAGES[0].reshape(1, 28, 28) * 2.0 - 1
     for layer in network.convolutions:
@@ -73,12 +73,12 @@ def test_lenet_has_the_published_layers():
 def test_lenet_learns_to_tell_bars_apart():
     # A guess is right one time in ten; 100 unseen images, so 50 right by chance has probability 1e-23.
     network = networks.train_lenet(IMAGES[:540], LABELS[:540], key=KEY, num_epochs=6)
-    assert networks.accuracy(network, IMAGES[540:], LABELS[540:]) > 0.5
+    assert networks.find_accuracy(network, IMAGES[540:], LABELS[540:]) > 0.5
 
 
 @pytest.mark.slow
 def test_the_auto_encoder_learns_to_reconstruct():
-    before = networks.reconstruction_error(networks.auto_encoder(KEY), jnp.asarray(IMAGES[:64]), None)
+    before = networks.reconstruction_error(networks.make_auto_encoder(KEY), jnp.asarray(IMAGES[:64]), None)
     network = networks.train_auto_encoder(IMAGES[:128], key=KEY, num_epochs=4)
     after = np.mean((networks.apply(network, IMAGES[:64]) - IMAGES[:64]) ** 2)
     assert after < 0.5 * before

@@ -1,16 +1,15 @@
 """`steppe reproduce`: carry out experiments of the paper, and say what came out."""
 
-import importlib
-import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
 
 from steppe.cli.output import AsJson, Whole, print_json
+from steppe.report.page import write_page
 from steppe.report.terminal import render_verdicts
 from steppe.results import Results
 from steppe_edlp.engine import carry_out, check_directory, find_experiments
@@ -19,7 +18,6 @@ from steppe_edlp.request import Protocol, Request, Scale
 
 OUT = Path("out/reproduce")
 INTERRUPTED = 130
-PAGE_MODULE = "steppe.report.page"
 TABLE_WIDTH = 110
 
 
@@ -83,49 +81,26 @@ def reproduce(
             write_figures(found[experiment.name], out / experiment.name)
             if not as_json:
                 _show(found[experiment.name], out / experiment.name)
-        _finish(found, out, as_json)
+        page = str(write_page(out))
+        if as_json:
+            print_json({"page": page, "experiments": {name: _list(one, out) for name, one in found.items()}})
+        else:
+            sys.stdout.write(f"Page: {page}\n")
     except KeyboardInterrupt:
         _leave(out)
 
 
-def _finish(found: dict[str, Results], out: Path, as_json: bool) -> None:
-    page = _write_page(out)
-    if as_json:
-        print_json(_document(found, out, page))
-    elif page is not None:
-        _console().print(f"Page: {page}", soft_wrap=True, highlight=False)
-
-
-def _write_page(out: Path) -> Path | None:
-    if importlib.util.find_spec(PAGE_MODULE) is None:
-        return None
-    return importlib.import_module(PAGE_MODULE).write_page(out)
-
-
 def _show(results: Results, directory: Path) -> None:
-    console = _console()
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = TABLE_WIDTH
     console.print(render_verdicts(results))
     console.print(f"{len(results.figures)} figures and all numbers: {directory}\n", soft_wrap=True)
 
 
-def _console() -> Console:
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = TABLE_WIDTH
-    return console
-
-
-def _document(found: dict[str, Results], out: Path, page: Path | None) -> dict[str, Any]:
-    return {
-        "page": None if page is None else str(page),
-        "experiments": {
-            name: {
-                "directory": str(out / name),
-                "verdicts": [verdict.model_dump() for verdict in results.verdicts],
-            }
-            for name, results in found.items()
-        },
-    }
+def _list(results: Results, out: Path) -> dict[str, object]:
+    verdicts = [verdict.model_dump() for verdict in results.verdicts]
+    return {"directory": str(out / results.name), "verdicts": verdicts}
 
 
 def _leave(out: Path) -> None:

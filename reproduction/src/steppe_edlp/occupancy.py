@@ -39,13 +39,7 @@ class Visits(NamedTuple):
 
 
 def visit(
-    recipe: Recipe,
-    target: Target,
-    seeds: Sequence[int],
-    *,
-    num_chains: int,
-    num_warmup: int,
-    num_draws: int,
+    recipe: Recipe, target: Target, seeds: Sequence[int], *, num_chains: int, num_warmup: int, num_draws: int
 ) -> Visits:
     """Run independent chains from uniform starts; the replicas of an ensemble count as chains.
 

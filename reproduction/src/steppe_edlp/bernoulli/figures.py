@@ -9,14 +9,7 @@ from steppe.report import style
 from steppe.report.cells import to_number
 from steppe.results import Cell, Results
 from steppe.targets.bernoulli import PAPER_MODES
-from steppe_edlp.plots import (
-    draw_bars,
-    draw_limit,
-    make_panels,
-    name_rows,
-    unpack_arrays,
-    write_beside,
-)
+from steppe_edlp.plots import draw_bars, draw_limit, make_panels, name_rows, unpack_arrays, write_beside
 from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:

@@ -2,19 +2,26 @@
 
 from functools import partial
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 import steppe
 from steppe import datasets
-from steppe.kernel.compose import Recipe
+from steppe.compiling import quick_jit
+from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.types import SamplerState, StepInfo
+from steppe.run.simulate import simulate
 from steppe.targets.binary_network import BinaryNetwork, binary_network
 from steppe.theory import effective_step_size
-from steppe_edlp.eta.sweep import STRIDE, sweep
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.work import Content, Work
+
+STRIDE = 5  # steps between points of a series, as in the paper's code
 
 
 class Network(NamedTuple):
@@ -113,21 +120,49 @@ def _load(request: Request, size: SimpleNamespace) -> Network:
 def _sweep(
     recipe: Recipe, network: Network, seeds: list[int], size: SimpleNamespace, request: Request
 ) -> Content:
-    """Means over the run (sound: its second half) at every variance and seed, and the distance on its way."""
-    variances = size.variances if recipe.coupling.has_center else (1.0,)
-    series = sweep(
-        recipe,
-        network.target,
-        variances,
-        seeds,
-        network.x,
-        network.y,
-        num_chains=size.num_chains,
-        num_points=size.num_points,
-    )
+    """Means over the run (sound: its second half) at every variance and seed, and the distance on its way.
+
+    The same seed starts at the same networks whatever the variance. `rmse` is that of the mean output of the
+    chains of a run; the others are means over its chains, `distance` being that of position and center.
+    """
+    sampler = recipe.build(network.target, audit=False)
+    with_ones = np.concatenate((network.x, np.ones((len(network.x), 1), network.x.dtype)), axis=1)
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
+    keys = jax.vmap(lambda key: jax.random.split(key, size.num_chains))(keys)
+    variances = jnp.asarray(size.variances if recipe.coupling.has_center else (1.0,), jnp.float32)
+    observed = _run(sampler, variances, keys.ravel(), with_ones, size.num_points)
+    series = {}
+    for name, values in observed.items():  # from variance × point × chain to point × variance × seed
+        by_seed = np.asarray(values, float).reshape(*values.shape[:2], *keys.shape, *values.shape[3:])
+        series[name] = by_seed.mean(axis=3).swapaxes(0, 1)
+    series["rmse"] = np.sqrt(np.mean((series.pop("outputs") - network.y) ** 2, axis=-1))
     first = size.num_points // 2 if request.is_sound else 0
     means = {name: values[first:].mean(axis=0) for name, values in series.items()}
     return {**means, "path": series["distance"]}
+
+
+@partial(quick_jit, static_argnames="num_points")
+def _run(sampler: Sampler, variances: Array, keys: Array, rows: Array, num_points: int) -> dict[str, Array]:
+    """Series of every chain, variance × point × chain."""
+    target: Any = sampler.target
+
+    def look(_: Sampler, state: SamplerState, info: StepInfo) -> dict[str, Array]:
+        apart = state.position - (state.position if state.center is None else state.center)
+        return {
+            "outputs": target.outputs(state.position, rows),
+            "acceptance": info.acceptance_rate,
+            "flips": info.num_flips / STRIDE,
+            "log_density": state.log_density,
+            "distance": jnp.linalg.norm(apart),
+        }
+
+    def sweep_one(variance: Array) -> dict[str, Array]:
+        own = sampler.replace({"coupling_variance": variance})
+        starts = jax.vmap(lambda key: own.init(target.domain.draw(key), jax.random.fold_in(key, 0)))(keys)
+        steps = {"first_step": 1, "every": STRIDE, "observe": look}
+        return simulate(own, keys, starts, STRIDE * num_points, **steps).observed
+
+    return jax.vmap(sweep_one)(variances)
 
 
 def _describe(name: str, found: Content, place: int) -> Row:

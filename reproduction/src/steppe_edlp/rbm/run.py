@@ -172,7 +172,7 @@ def _classify(
             "discrepancy": np.asarray(discrepancies),
             "shown": sets[0][np.linspace(0, len(sets[0]) - 1, NUM_SHOWN).astype(int)],
         }
-    accuracy = networks.accuracy(network, test.x, test.y)
+    accuracy = networks.find_accuracy(network, test.x, test.y)
     return {"accuracy": accuracy, "reference": count(ground), "samplers": of_samplers}
 
 

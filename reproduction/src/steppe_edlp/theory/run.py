@@ -1,14 +1,30 @@
 """The paper's statements and true ones, each along a curve of points at which the exact number is known."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.tree_util import Partial
 
+from steppe import samplers, theory
+from steppe.diagnostics.exact import (
+    proximal_matrix,
+    stationary_law,
+    target_law,
+    total_variation,
+    transition_matrix,
+)
+from steppe.domain import Binary
+from steppe.target import Target
+from steppe.targets.bernoulli import paper_bernoulli
+from steppe.theory import Bound
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.request import Found, Request, Row
-from steppe_edlp.theory import statements
+from steppe_edlp.theory import paper
 from steppe_edlp.work import Content, Work
 
 # Every point of these integrates over centers in four dimensions.
@@ -16,10 +32,105 @@ SLOW = {"glu-gap", "marginal"}
 CLOSED_FORM_POINTS = 60
 # What float32 matrices and grids of centers leave of a distance that is zero.
 ZERO = 1e-3
+PAPER_BOX, WIDE_BOX = (-0.5, 1.5), (-1.0, 2.0)
+# Slope of the center and variance of the paper's networks (COMPAS): where its drift theorem is applied.
+PUBLISHED_CENTER = (0.01, 4.0)
+
+
+def parabola(height: float, position: Array) -> Array:
+    """One bit with a constant second derivative."""
+    return jnp.sum(height * position**2 / 2 - height * position / 2)
+
+
+def hidden_unit(position: Array) -> Array:
+    """One bit seen by one hidden unit of a Boltzmann machine: neither quadratic nor multilinear."""
+    return jnp.sum(jnp.logaddexp(0.0, 6 * position - 5))
+
+
+def ring(field: Array, position: Array) -> Array:
+    """Bits on a ring, each with its field and its two neighbours."""
+    return field @ position + jnp.sum(position * jnp.roll(position, 1))
+
+
+FLAT_BIT = Target(Partial(parabola, 0.0), Binary(1))
+CONCAVE_BIT = Target(Partial(parabola, -1.0), Binary(1))  # the only kind Theorem 5.6 is about
+HIDDEN_BIT = Target(hidden_unit, Binary(1))
+
+
+def ring_of(num_bits: int) -> Target:
+    """A quadratic target of a few bits."""
+    field = np.random.default_rng(0).normal(size=num_bits).astype(np.float32)
+    return Target(Partial(ring, field), Binary(num_bits))
+
+
+def follow(xs: Sequence[float], statement: Callable[[float], Bound]) -> Content:
+    """A bound and what it bounds, along a parameter."""
+    found = [statement(x) for x in xs]
+    return {
+        "x": np.asarray(xs, float),
+        "bound": np.array([min(one.value, 1e300) for one in found]),
+        "exact": np.array([np.nan if one.exact is None else one.exact for one in found]),
+        "holds": [one.holds_here for one in found],
+        "assumptions": {name: bool(met) for name, met in found[0].assumptions.items()},
+    }
+
+
+# By statement: bound and exact number at a point of its curve.
+BOUNDS: dict[str, Callable[[float], Bound]] = {
+    "dula-four-bits": lambda α: paper.dula_bias(paper_bernoulli(), α),
+    "dula-hidden-unit": lambda α: paper.dula_bias(HIDDEN_BIT, α),
+    "proposition-5-4": lambda α: paper.proposition_5_4(FLAT_BIT, α, 0.1, 0.1, center_box=PAPER_BOX),
+    "theorem-5-5": lambda α: paper.theorem_5_5(FLAT_BIT, α, 0.1, 0.1, math.inf, center_box=PAPER_BOX),
+    "theorem-5-6": lambda α_a: paper.theorem_5_6(CONCAVE_BIT, 1.0, α_a, 10.0, center_box=WIDE_BOX),
+    "edula-bias": lambda α: theory.edula_bias_bound(ring_of(4), α, 0.5, 0.1),
+    "glu-gap": lambda η: theory.glu_gap_bound(paper_bernoulli(), η),
+}
+
+
+def find_small_step_limit(step_size: float) -> Content:
+    """Probability of the bit of `hidden_unit` under `dula` at a small step, and under `π`."""
+    target = HIDDEN_BIT
+    exact = stationary_law(transition_matrix(samplers.dula(step_size=step_size), target))
+    return {"limit": float(exact[1]), "target": float(target_law(target)[1])}
+
+
+def compare_marginal(xs: Sequence[float]) -> Content:
+    """Total variation between `π` and the positions of the joint distribution, over `η`."""
+    target = paper_bernoulli()
+    found = [stationary_law(proximal_matrix(target, x)) for x in xs]
+    return {
+        "x": np.asarray(xs),
+        "distance": np.array([total_variation(p, target_law(target)) for p in found]),
+    }
+
+
+def compare_effective_step(xs: Sequence[float]) -> Content:
+    """Total variation between `edula` and `dula` at `α_eff`, over `η` on a quadratic target of two bits."""
+    target, step_size, center_step = ring_of(2), 0.2, 0.1
+    distances = []
+    for variance in xs:
+        step = theory.effective_step_size(step_size, variance, center_step)
+        recipe = samplers.edula(step_size=step_size, center_step_size=center_step, coupling_variance=variance)
+        exact = recipe.log_law(target).positions()
+        distances.append(total_variation(exact, theory.quadratic_law(target, step.inverse)))
+    return {"x": np.asarray(xs), "distance": np.array(distances)}
+
+
+def compare_drift(ratios: Sequence[float]) -> Content:
+    """Factor by which the squared center is said to shrink, over `α_a/η`: printed and true."""
+    target = paper_bernoulli()
+    return {
+        "x": np.asarray(ratios),
+        "printed": np.array([paper.drift_theorem(target, ratio, 1.0).value for ratio in ratios]),
+        "true": np.array([theory.drift_condition(target.domain, ratio, 1.0).factor for ratio in ratios]),
+        "published": paper.drift_theorem(target, *PUBLISHED_CENTER).value,
+    }
+
+
 COMPARISONS = {
-    "marginal": statements.compare_marginal,
-    "effective-step": statements.compare_effective_step,
-    "drift": statements.compare_drift,
+    "marginal": compare_marginal,
+    "effective-step": compare_effective_step,
+    "drift": compare_drift,
 }
 
 
@@ -27,9 +138,9 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     """Carry out the experiment."""
     size = experiment.size(request)
     grids = {key: _make_grid(key, ends, size) for key, ends in size.grids.items()}
-    bounds = {key: partial(statements.follow, grids[key], bound) for key, bound in statements.BOUNDS.items()}
+    bounds = {key: partial(follow, grids[key], bound) for key, bound in BOUNDS.items()}
     others = {key: partial(compare, grids[key]) for key, compare in COMPARISONS.items()}
-    vanishing = partial(statements.find_small_step_limit, min(grids["dula-hidden-unit"]))
+    vanishing = partial(find_small_step_limit, min(grids["dula-hidden-unit"]))
     found = work.all({**others, **bounds, "vanishing": vanishing})
     drift = found["drift"]
     return Found(

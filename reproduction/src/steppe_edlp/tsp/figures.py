@@ -8,15 +8,7 @@ import numpy as np
 from steppe.report import style
 from steppe.report.cells import to_estimate, to_number
 from steppe.results import Cell, Results
-from steppe_edlp.plots import (
-    DARK,
-    color_of,
-    draw_limit,
-    make_figure,
-    name_rows,
-    unpack_arrays,
-    write_beside,
-)
+from steppe_edlp.plots import DARK, color_of, draw_limit, make_figure, name_rows, unpack_arrays, write_beside
 from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
@@ -30,10 +22,7 @@ PANELS = (
     ("band", "Mismatch to best, mean + std", "pairs of places, of 36"),
     ("overall", "Mismatch overall", "pairs of places, of 36"),
 )
-VIOLINS = (
-    ("Cost", "cost of a path"),
-    ("Mismatch to the best path of its run", "pairs of places, of 36"),
-)
+VIOLINS = (("Cost", "cost of a path"), ("Mismatch to the best path of its run", "pairs of places, of 36"))
 SMOOTHING = 0.25
 
 

@@ -1,4 +1,4 @@
-"""Intervals of figures that were measured over seeds, at one level unless several must hold together."""
+"""Intervals of statistics that were measured over seeds, at one level unless several must hold together."""
 
 import math
 from collections.abc import Sequence

@@ -131,14 +131,14 @@ def test_evaluations_are_counted_where_the_cost_of_a_step_is_recorded(per_step):
 # ---- ensembles -----------------------------------------------------------------------------------
 
 
-def copies(num_copies=3, **counts):
-    return np.stack([fair_bits(seed=10 + copy, **counts) for copy in range(num_copies)], axis=2)
+def copies(num_replicas=3, **counts):
+    return np.stack([fair_bits(seed=10 + copy, **counts) for copy in range(num_replicas)], axis=2)
 
 
 def test_copies_of_an_ensemble_are_judged_one_by_one_and_measured_together():
     levels = copies()
     mixing = assess(trace_of(levels))
-    assert mixing.num_copies == 3
+    assert mixing.num_replicas == 3
     assert mixing.sites.count("mixed") == 6
     log_density = trace_of(levels).statistic("log_density").astype(float)
     assert mixing.log_density.ess == pytest.approx(array_stats.ess(log_density.mean(axis=2)))

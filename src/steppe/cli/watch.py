@@ -134,15 +134,15 @@ def _tabulate_chains(seen: Glance) -> Table:
     values, acceptance = _read_recent(seen, "log_density"), _read_recent(seen, "acceptance_rate")
     for chain in range(min(len(values), MAX_CHAINS_SHOWN)):
         line = values[chain]
-        figures = (f"{line[-1]:.4g}", f"{line.mean():.4g}", f"{acceptance[chain].mean():.3f}")
-        table.add_row(str(chain), *figures, _draw_sparks(line))
+        statistics = (f"{line[-1]:.4g}", f"{line.mean():.4g}", f"{acceptance[chain].mean():.3f}")
+        table.add_row(str(chain), *statistics, _draw_sparks(line))
     if len(values) > MAX_CHAINS_SHOWN:
         table.add_row("…", "", "", "", f"{len(values) - MAX_CHAINS_SHOWN} more")
     return table
 
 
 def _read_recent(seen: Glance, name: str) -> np.ndarray:
-    """A statistic by (chain, row); of an ensemble the mean over its copies."""
+    """A statistic by (chain, row); of an ensemble the mean over its replicas."""
     values = np.asarray(seen.recent[name], float)
     return values.reshape(*values.shape[:2], -1).mean(axis=2)
 

@@ -87,7 +87,7 @@ def compare(
     name: str = "comparison",
     progress: bool | None = None,
 ) -> Comparison:
-    """Run samplers on a target with equal budgets and put their figures side by side.
+    """Run samplers on a target with equal budgets and put their statistics side by side.
 
     Parameters
     ----------

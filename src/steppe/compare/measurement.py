@@ -17,7 +17,7 @@ from steppe.target import Target
 from steppe.trace import Trace
 
 WARMUP_SHARE = 0.2
-# More draws than these are thinned out: they cost memory and change no figure.
+# More draws than these are thinned out: they cost memory and change no statistic.
 MAX_DRAWS = 4000
 # Draws per seed whose one-site changes are looked at.
 NUM_MEASURED = 16
@@ -55,7 +55,7 @@ class Spending:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """Figures of one recipe; arrays have one entry per seed.
+    """Statistics of one recipe; arrays have one entry per seed.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ def measure(
     initial: ArrayLike | None,
     counts: bool,
 ) -> Measurement:
-    """Run all seeds and take their figures.
+    """Run all seeds and take their statistics.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def _average_by_draw(values: np.ndarray) -> np.ndarray:
 
 
 def _measure_roughness(target: Target, trace: Trace) -> np.ndarray:
-    """Mean of `|ΔU|` at draws spread evenly over each seed, copies of an ensemble included."""
+    """Mean of `|ΔU|` at draws spread evenly over each seed, replicas of an ensemble included."""
     levels = trace.levels()
     rows = np.unique(np.linspace(0, levels.shape[1] - 1, NUM_MEASURED).astype(int))
     chosen = levels[:, rows].reshape(-1, levels.shape[-1])

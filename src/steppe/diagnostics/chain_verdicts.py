@@ -1,14 +1,14 @@
 """Chains that are not what they should be: constant, periodic, duplicated, or each in a mode of its own.
 
-Verdicts are about whole draws. In an ensemble a draw is the levels of all copies together. Where levels were
-not kept, a draw is known by its log-density and its number of flips.
+Verdicts are about whole draws. In an ensemble a draw is the levels of all replicas together. Where levels
+were not kept, a draw is known by its log-density and its number of flips.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from steppe.diagnostics.quantity import effective_draws, mean_of_copies, rhat
+from steppe.diagnostics.quantity import average_replicas, effective_draws, rhat
 from steppe.diagnostics.sites import as_paths, commonest_levels
 from steppe.trace import Trace
 
@@ -85,7 +85,7 @@ def judge_chains(trace: Trace, levels: np.ndarray | None, limit: float) -> Chain
     trace
         The run.
     levels
-        Levels of its kept draws, (chain, draw, [copy,] site), or `None` if they were not kept.
+        Levels of its kept draws, (chain, draw, [replica,] site), or `None` if they were not kept.
     limit
         Largest R-hat of chains that share a mode.
     """
@@ -100,7 +100,7 @@ def judge_chains(trace: Trace, levels: np.ndarray | None, limit: float) -> Chain
         period=np.where(may_repeat, np.max([_periods(one) for one in series], axis=0), 0),
         parity=_confined(parity, may_repeat),
         duplicates=_duplicates(states, may_repeat),
-        modes=_modes(mean_of_copies(log_density), levels, np.flatnonzero(~is_constant), limit),
+        modes=_modes(average_replicas(log_density), levels, np.flatnonzero(~is_constant), limit),
     )
 
 

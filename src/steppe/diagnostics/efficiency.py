@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steppe.diagnostics.quantity import mean_of_copies
+from steppe.diagnostics.quantity import average_replicas
 from steppe.diagnostics.sites import MIN_DRAWS
 from steppe.trace import Trace
 
@@ -35,7 +35,7 @@ def efficiency(trace: Trace) -> Efficiency:
     The log-density alone would praise a chain that never leaves a mode; the distance from the best state met
     by any chain tells modes apart. Chains that disagree lower the number as slow ones do.
     """
-    quantities = {LOG_DENSITY: mean_of_copies(trace.statistic("log_density")), DISTANCE: _distances(trace)}
+    quantities = {LOG_DENSITY: average_replicas(trace.statistic("log_density")), DISTANCE: _distances(trace)}
     found = {name: _effective(series.astype(float)) for name, series in quantities.items()}
     worst = min(found, key=lambda name: found[name])
     series = quantities[worst].astype(float)
@@ -43,10 +43,10 @@ def efficiency(trace: Trace) -> Efficiency:
 
 
 def _distances(trace: Trace) -> np.ndarray:
-    """Sites that differ from the best state met, mean over copies, (chain, draw)."""
+    """Sites that differ from the best state met, mean over replicas, (chain, draw)."""
     levels, log_density = trace.levels(), trace.statistic("log_density")
     best = levels.reshape(-1, levels.shape[-1])[int(np.argmax(log_density))]
-    return mean_of_copies((levels != best).sum(axis=-1).astype(float))
+    return average_replicas((levels != best).sum(axis=-1).astype(float))
 
 
 def _effective(series: np.ndarray) -> float:

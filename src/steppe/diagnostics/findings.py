@@ -32,7 +32,7 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(mixing: Mixing) -> Diagnosis:
-    """Turn figures and verdicts into sentences."""
+    """Turn statistics and verdicts into sentences."""
     failures = [*_list_chain_failures(mixing), *_list_site_failures(mixing), *_list_rhat_failures(mixing)]
     return Diagnosis(not failures, [*failures, *_list_remarks(mixing)])
 
@@ -84,13 +84,13 @@ def _list_site_failures(mixing: Mixing) -> Iterator[str]:
     stuck = np.flatnonzero(sites.is_stuck)
     yield (
         f"{len(stuck)} of {len(sites.is_stuck)} sites are stuck ({_list_briefly(stuck)}): "
-        f"{_explain_sites(sites, mixing.num_copies)}. Run longer, raise the step size, or use a "
+        f"{_explain_sites(sites, mixing.num_replicas)}. Run longer, raise the step size, or use a "
         "sampler with larger moves."
     )
 
 
-def _explain_sites(sites: SiteVerdicts, num_copies: int) -> str:
-    holding = np.unique(np.flatnonzero(sites.is_held.any(axis=1)) // num_copies)
+def _explain_sites(sites: SiteVerdicts, num_replicas: int) -> str:
+    holding = np.unique(np.flatnonzero(sites.is_held.any(axis=1)) // num_replicas)
     if not len(holding):
         return "chains disagree on how often they take their most frequent level"
     reason = f"{_name_chains(holding).lower()} never left a level that other chains leave often"

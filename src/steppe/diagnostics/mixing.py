@@ -1,4 +1,4 @@
-"""What a run says about itself: figures of the log-density and of chosen observables, and verdicts."""
+"""What a run says about itself: statistics of the log-density and of chosen observables, and verdicts."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -55,11 +55,11 @@ class Mixing(NamedTuple):
     flip_rate
         Share of sites that change in a step.
     num_unique
-        Number of different states among the kept draws (of all copies), or `None`.
+        Number of different states among the kept draws (of all replicas), or `None`.
     num_draws
         Kept draws per chain.
-    num_copies
-        Copies in an ensemble, else 1.
+    num_replicas
+        Replicas in an ensemble, else 1.
     num_nonfinite
         Proposals rejected because the log-density or its gradient was not a number, warm-up included.
     limit
@@ -76,13 +76,13 @@ class Mixing(NamedTuple):
     flip_rate: float
     num_unique: int | None
     num_draws: int
-    num_copies: int
+    num_replicas: int
     num_nonfinite: int
     limit: float
 
     @property
     def log_density(self) -> Quantity:
-        """Figures of the log-density."""
+        """Statistics of the log-density."""
         return self.quantities[0]
 
 
@@ -106,9 +106,11 @@ def assess(
     levels = trace.levels() if trace.has("levels") else None
     measured = {LOG_DENSITY: log_density, **_observe(trace.domain, levels, observables or {})}
     quantities = tuple(measure(name, values) for name, values in measured.items())
-    num_copies = log_density.shape[2] if log_density.ndim == 3 else 1
+    num_replicas = log_density.shape[2] if log_density.ndim == 3 else 1
     acceptance = _average_by_chain(trace.statistic("acceptance_rate"))
-    flips = _average_by_chain(trace.statistic("num_flips")) / (thinning * num_copies * trace.domain.num_sites)
+    flips = _average_by_chain(trace.statistic("num_flips")) / (
+        thinning * num_replicas * trace.domain.num_sites
+    )
     return Mixing(
         quantities=quantities,
         sites=None if levels is None else judge_sites(levels, limit),
@@ -120,7 +122,7 @@ def assess(
         flip_rate=float(flips.mean()),
         num_unique=None if levels is None else unique_rows(levels.reshape(-1, levels.shape[-1]))[0],
         num_draws=log_density.shape[1],
-        num_copies=num_copies,
+        num_replicas=num_replicas,
         num_nonfinite=int(sum(trace.statistic("num_nonfinite", warmup=w).sum() for w in (False, True))),
         limit=limit,
     )

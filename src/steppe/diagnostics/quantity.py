@@ -1,4 +1,4 @@
-"""Figures of one real quantity: mean, spread, Monte Carlo error, effective draws, R-hat (by ArviZ)."""
+"""Statistics of one real quantity: mean, spread, Monte Carlo error, effective draws, R-hat (by ArviZ)."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from steppe.diagnostics.sites import MIN_DRAWS
 
 
 class Quantity(NamedTuple):
-    """Figures of one real quantity over all kept draws; NaN where undefined or a draw is not finite.
+    """Statistics of one real quantity over all kept draws; NaN where undefined or a draw is not finite.
 
     Attributes
     ----------
@@ -38,15 +38,15 @@ class Quantity(NamedTuple):
 
 
 def measure(name: str, values: np.ndarray) -> Quantity:
-    """Summarise a quantity, (chain, draw, [copy]).
+    """Summarise a quantity, (chain, draw, [replica]).
 
-    Copies of an ensemble depend on each other, so they are averaged before R-hat, effective draws and Monte
-    Carlo error are taken. Mean and standard deviation are those of a copy.
+    Replicas of an ensemble depend on each other, so they are averaged before R-hat, effective draws and Monte
+    Carlo error are taken. Mean and standard deviation are those of a replica.
     """
     values = np.asarray(values, float)
     if not np.isfinite(values).all():
         return Quantity(name, *[np.nan] * 5)
-    series = mean_of_copies(values)
+    series = average_replicas(values)
     mean, sd = float(values.mean()), _deviation(values)
     if np.ptp(series) == 0:
         return Quantity(name, mean, sd, 0.0, np.nan, np.nan)
@@ -73,8 +73,8 @@ def effective_draws(series: np.ndarray) -> float:
     return _scalar(array_stats.ess(series[None], method="mean"))
 
 
-def mean_of_copies(values: np.ndarray) -> np.ndarray:
-    """Average a quantity over the copies of an ensemble: (chain, draw, [copy]) → (chain, draw)."""
+def average_replicas(values: np.ndarray) -> np.ndarray:
+    """Average a quantity over the replicas of an ensemble: (chain, draw, [replica]) → (chain, draw)."""
     return values.mean(axis=2) if values.ndim == 3 else values
 
 

@@ -1,4 +1,4 @@
-"""Running figures of chains whose draws were not kept."""
+"""Running statistics of chains whose draws were not kept."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ class RunningFigures(NamedTuple):
         Number of kept draws they are made of.
     mean, variance
         Of the position, element by element; the variance is unbiased, and NaN after a single draw. For an
-        ensemble, both are those of the best copy of each draw.
+        ensemble, both are those of the best replica of each draw.
     best_log_density, best_position
         The best state met.
     visits

@@ -11,8 +11,8 @@ a level is rare. So it is used here, never shown; what is shown is one of three 
 Warm-up is not consulted. From random starts nearly every site moves in warm-up, also those which the target
 then holds in place for good.
 
-In an ensemble every copy counts as a chain of its own: a copy that is stuck among moving ones is found.
-Copies of one chain depend on each other, which can only delay the verdict of R-hat, not cause one.
+In an ensemble every replica counts as a chain of its own: a replica that is stuck among moving ones is found.
+Replicas of one chain depend on each other, which can only delay the verdict of R-hat, not cause one.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class SiteVerdicts(NamedTuple):
     is_constant
         One level everywhere, by site.
     is_held
-        Whether a chain never leaves a level of a site that others leave, (chain · copy, site).
+        Whether a chain never leaves a level of a site that others leave, (chain · replica, site).
     disagrees
         Whether R-hat of the most frequent level is above the limit, by site.
     """
@@ -64,7 +64,7 @@ def judge_sites(levels: np.ndarray, limit: float = RHAT_LIMIT) -> SiteVerdicts:
     Parameters
     ----------
     levels
-        Small integers with axes (chain, draw, [copy,] site).
+        Small integers with axes (chain, draw, [replica,] site).
     limit
         Largest R-hat of chains that agree.
     """
@@ -79,11 +79,11 @@ def judge_sites(levels: np.ndarray, limit: float = RHAT_LIMIT) -> SiteVerdicts:
 
 
 def as_paths(levels: np.ndarray) -> np.ndarray:
-    """Turn every copy of an ensemble into a chain of its own: (chain · copy, draw, site)."""
+    """Turn every replica of an ensemble into a chain of its own: (chain · replica, draw, site)."""
     if levels.ndim == 3:
         return levels
-    by_copy = np.moveaxis(levels, 2, 1)
-    return by_copy.reshape(-1, *by_copy.shape[2:])
+    by_replica = np.moveaxis(levels, 2, 1)
+    return by_replica.reshape(-1, *by_replica.shape[2:])
 
 
 def site_rhat(paths: np.ndarray) -> np.ndarray:

@@ -130,8 +130,8 @@ def _iqr(values: np.ndarray) -> float:
 def _bootstrap_errors(rows: np.ndarray) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     resamples = (rows[rng.integers(0, len(rows), len(rows))] for _ in range(NUM_RESAMPLES))
-    figures = np.array([(sample.std(), _iqr(sample)) for sample in resamples])
-    std_error, iqr_error = figures.std(axis=0, ddof=1)
+    statistics = np.array([(sample.std(), _iqr(sample)) for sample in resamples])
+    std_error, iqr_error = statistics.std(axis=0, ddof=1)
     return float(std_error), float(iqr_error)
 
 

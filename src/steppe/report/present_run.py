@@ -90,7 +90,7 @@ def _list_facts(summary: "Summary") -> Iterator[tuple[str, str]]:
     yield "chains", _count_chains(mixing)
     yield "moves", f"acceptance {mixing.acceptance_rate:.3f} · {mixing.flip_rate:.3g} flips per site and step"
     if mixing.num_unique is not None:
-        num_states = len(mixing.chain_means) * mixing.num_draws * mixing.num_copies
+        num_states = len(mixing.chain_means) * mixing.num_draws * mixing.num_replicas
         yield "states", f"{mixing.num_unique} different among {num_states}"
     if mixing.num_nonfinite:
         yield "defects", f"{mixing.num_nonfinite} proposals not a number"
@@ -99,7 +99,7 @@ def _list_facts(summary: "Summary") -> Iterator[tuple[str, str]]:
 
 def _count_draws(mixing: Mixing, thinning: int, num_warmup: int) -> str:
     num_chains = len(mixing.chain_means)
-    replicas = f" of {mixing.num_copies} replicas" if mixing.num_copies > 1 else ""
+    replicas = f" of {mixing.num_replicas} replicas" if mixing.num_replicas > 1 else ""
     every = f", every {thinning} steps" if thinning > 1 else ""
     chains = f"{num_chains} chain{'' if num_chains == 1 else 's'}"
     return f"{chains} × {mixing.num_draws} draws{replicas}{every}, after {num_warmup} warm-up steps"

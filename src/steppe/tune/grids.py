@@ -15,7 +15,7 @@ COUPLING_VARIANCES = np.geomspace(0.125, 8.0, 7)
 PERSISTENCES = np.array([0.0, 0.25, 0.5, 0.75, 0.9, 0.95])
 # What a tilted chain pays for every nat that one site can lose: the strength is this times the sites.
 PRICES = np.geomspace(1 / 64, 2.0, 8)
-COPIES = (1, 2, 3, 4, 6, 8)
+REPLICAS = (1, 2, 3, 4, 6, 8)
 
 # Numbers that bend the law on purpose, in the order in which they are preferred.
 FLAT_NUMBERS = ("strength", "replicas", "coupling_variance")
@@ -83,7 +83,7 @@ def _list_default_values(target: Target, moved: str) -> list[float]:
         "coupling_variance": unit * COUPLING_VARIANCES,
         "persistence": PERSISTENCES,
         "strength": target.domain.num_sites * PRICES,
-        "replicas": COPIES,
+        "replicas": REPLICAS,
     }
     if moved not in grids:
         raise RunError(f"`tune(number={moved!r})` has no default grid; give `values`.")
@@ -91,7 +91,7 @@ def _list_default_values(target: Target, moved: str) -> list[float]:
 
 
 def replace_number(recipe: Recipe, moved: str, value: float) -> Recipe:
-    """Return the recipe with a number set; the number of copies is one too, though it shapes the program."""
+    """Return the recipe with a number set; that of replicas is one too, though it shapes the program."""
     if moved != "replicas":
         return recipe.replace(**{moved: value})
     return recipe.with_replicas(int(value))

@@ -1,4 +1,4 @@
-"""Try one setting: a short run of several chains, and its figures with errors.
+"""Try one setting: a short run of several chains, and its statistics with errors.
 
 Numbers of a recipe are traced, so all settings of one recipe run the same compiled program.
 """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Measured(NamedTuple):
-    """A figure and its standard error, both from independent chains."""
+    """A statistic and its standard error, both from independent chains."""
 
     value: float
     error: float
@@ -92,7 +92,7 @@ class Tuned(Presented):
         return self.trials[self.chosen]
 
     def to_dict(self) -> dict[str, object]:
-        """Return everything as plain values, ready for JSON; `None` where a figure is not known."""
+        """Return everything as plain values, ready for JSON; `None` where a statistic is not known."""
         return {
             "recipe": self.recipe.name,
             "numbers": {name: _to_plain(value) for name, value in self.recipe.parameters.items()},
@@ -126,7 +126,7 @@ def _to_plain(value: ArrayLike | Relative) -> float | str | None:
 
 def _trial_to_dict(trial: Trial) -> dict[str, object]:
     plain = dataclasses.asdict(trial)
-    for name, figure in plain.items():
-        if isinstance(figure, Measured):
-            plain[name] = {"value": _to_plain(figure.value), "error": _to_plain(figure.error)}
+    for name, statistic in plain.items():
+        if isinstance(statistic, Measured):
+            plain[name] = {"value": _to_plain(statistic.value), "error": _to_plain(statistic.error)}
     return plain

@@ -99,7 +99,7 @@ def local_entropy(
     η = positive_variance(name, coupling_variance)
     count(f"{name}(num_particles=...)", num_particles, 16, remedy="With fewer its error means nothing.")
     sizes = (num_particles, count(f"{name}(num_temperatures=...)", num_temperatures))
-    figures = map_states(
+    statistics = map_states(
         _estimate, target, positions, η, keys=key, options=sizes, batch_size=batch_size, progress=progress
     )
     expected = None
@@ -107,18 +107,18 @@ def local_entropy(
         table = log_table(target)
         everywhere = smoothed(table, target.domain, η)
         expected = means(law_of(table), value=everywhere.ravel(), log_density=table.ravel())
-    return _with_interval(figures, num_particles, expected)
+    return _with_interval(statistics, num_particles, expected)
 
 
 def _with_interval(
-    figures: dict[str, np.ndarray], num_particles: int, expected: dict[str, float] | None
+    statistics: dict[str, np.ndarray], num_particles: int, expected: dict[str, float] | None
 ) -> LocalEntropy:
-    value, log_density = (np.asarray(figures[name], float) for name in ("value", "log_density"))
-    error, skewness = (np.asarray(figures[name], float) for name in ("relative_error", "skewness"))
+    value, log_density = (np.asarray(statistics[name], float) for name in ("value", "log_density"))
+    error, skewness = (np.asarray(statistics[name], float) for name in ("relative_error", "skewness"))
     quantile = NORMAL_975 + (NORMAL_975**3 + NORMAL_975) / (4 * (num_particles - 1))  # of Student's t
     shifts = [_untransformed(sign * quantile, skewness, num_particles) for sign in (1, -1)]
     # Never narrower than the rounding of the sums the estimate is made of.
-    rounding = 4 * np.finfo(figures["value"].dtype).eps * np.maximum(np.abs(value), np.abs(log_density))
+    rounding = 4 * np.finfo(statistics["value"].dtype).eps * np.maximum(np.abs(value), np.abs(log_density))
     with np.errstate(divide="ignore", invalid="ignore"):
         lower, upper = (np.log(np.maximum(1 - error * shift, 0)) for shift in shifts)
     return LocalEntropy(
@@ -126,7 +126,7 @@ def _with_interval(
         standard_error=np.hypot(error, rounding),
         lower=value + lower - rounding,
         upper=value + upper + rounding,
-        effective_size=figures["effective_size"],
+        effective_size=statistics["effective_size"],
         log_density=log_density,
         mean_log_density=float(np.mean(log_density)),
         exact_under_target=expected,

@@ -120,8 +120,8 @@ def climb(
     Of equally good changes the first is made, in the order of sites, then levels. A plateau is not crossed.
     """
     limit = count("climb(max_steps=...)", max_steps)
-    figures = map_states(_climb, target, positions, limit, batch_size=batch_size, progress=progress)
-    return Climb(**figures, mean_log_density=float(np.mean(figures["log_density"])))
+    statistics = map_states(_climb, target, positions, limit, batch_size=batch_size, progress=progress)
+    return Climb(**statistics, mean_log_density=float(np.mean(statistics["log_density"])))
 
 
 def basin_mass(

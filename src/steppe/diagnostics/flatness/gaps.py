@@ -32,13 +32,13 @@ class OneSiteGaps(NamedTuple):
     share_within
         Share of changes with `|U(θ') − U(θ)| ≤ within`.
     num_changes
-        How many changes there are: those to valid states. Where there is none, the figures are NaN.
+        How many changes there are: those to valid states. Where there is none, the statistics are NaN.
     log_density
         `U(θ)`.
     mean_log_density
         Its mean over the states given. A flat state of low `U` is nothing to be proud of.
     exact_under_target
-        Expectations of the figures and of `log_density` under `π`, where it was enumerated.
+        Expectations of the statistics and of `log_density` under `π`, where it was enumerated.
     """
 
     mean_absolute: np.ndarray
@@ -84,14 +84,14 @@ def one_site_gaps(
     batch_size: int = 32,
     progress: Progress | None = None,
 ) -> OneSiteGaps:
-    """Figures of all one-site changes of each state; on orders, of all swaps, reversals and insertions.
+    """Statistics of all one-site changes of each state; on orders, of all swaps, reversals and insertions.
 
     Parameters
     ----------
     target
         The log-density. Its own table of differences is used if it has one.
     positions
-        States, of shape `(..., *domain.shape)`; figures keep the leading axes.
+        States, of shape `(..., *domain.shape)`; statistics keep the leading axes.
     within
         `τ ≥ 0`, in nats, for `share_within`.
     exact
@@ -103,13 +103,13 @@ def one_site_gaps(
         Called as `progress(done, total)` now and then.
     """
     tau = not_negative("one_site_gaps(within=...)", within, remedy="It is a difference in nats.")
-    figures = map_states(_gaps, target, positions, tau, batch_size=batch_size, progress=progress)
+    statistics = map_states(_gaps, target, positions, tau, batch_size=batch_size, progress=progress)
     expected = None
     if is_exact_wanted(target, exact):
         over_all = map_states(_gaps, target, target.domain.enumerate(), tau, batch_size=batch_size)
         expected = means(law_of(np.asarray(over_all["log_density"], float)), **over_all)
     return OneSiteGaps(
-        **figures, mean_log_density=float(np.mean(figures["log_density"])), exact_under_target=expected
+        **statistics, mean_log_density=float(np.mean(statistics["log_density"])), exact_under_target=expected
     )
 
 

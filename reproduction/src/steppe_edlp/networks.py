@@ -209,9 +209,9 @@ def fit(
         Show a progress bar; by default when standard error is a terminal.
     """
     images = _check(x, y)
-    num_epochs = count("fit", "num_epochs", num_epochs)
-    batch_size = min(count("fit", "batch_size", batch_size), len(images))
-    rate = positive("fit", "learning_rate", learning_rate)
+    num_epochs = count("fit(num_epochs=...)", num_epochs)
+    batch_size = min(count("fit(batch_size=...)", batch_size), len(images))
+    rate = positive("fit(learning_rate=...)", learning_rate)
     rows, labels = jnp.asarray(images), jnp.asarray(y)
     memory = _adam().init(eqx.filter(network, eqx.is_array))
     train = _choose(10 * num_epochs * images.size)  # a pixel costs about ten elementary updates

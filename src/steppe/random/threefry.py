@@ -29,14 +29,10 @@ def block(key: Array, high: Any, low: Any) -> tuple[Array, Array]:
     for group in range(5):
         for distance in ROTATIONS[group % 2]:
             left = left + right
-            right = left ^ _rotated(right, distance)
+            right = left ^ ((right << np.uint32(distance)) | (right >> np.uint32(32 - distance)))
         left = left + schedule[(group + 1) % 3]
         right = right + schedule[(group + 2) % 3] + np.uint32(group + 1)
     return left, right
-
-
-def _rotated(word: Array, distance: int) -> Array:
-    return (word << np.uint32(distance)) | (word >> np.uint32(32 - distance))
 
 
 def _fold_in(key: Array, data: Any) -> Array:

@@ -22,7 +22,7 @@ from steppe.kernel.compose import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.adaptation.warmup import Observed, Searches, WarmupAdaptation, center_distance
 from steppe.run.observers import Observers
-from steppe.run.simulate import Simulation, chain_keys, simulate
+from steppe.run.simulate import chain_keys, simulate
 
 BLOCK_AXIS = "block"
 
@@ -106,7 +106,7 @@ def advance(
     `blocks` has axes (block, lane); rows come back with axes (block, row, lane), of which the first
     `num_rows` rows are meaningful. `root` is the data of a key.
     """
-    program = partial(_advance_together if layout.pools else _advance_block_by_block, layout, capacity)
+    program = partial(_advance_blocks, layout, capacity)
     if layout.mesh is not None:
         everywhere, spread = PartitionSpec(), PartitionSpec(BLOCK_AXIS)
         program = jax.shard_map(
@@ -119,7 +119,7 @@ def advance(
     return program(sampler, root, blocks, first_row, num_rows, num_warmup_rows)
 
 
-def _advance_block_by_block(
+def _advance_blocks(
     layout: Layout,
     capacity: int,
     sampler: Sampler,
@@ -129,75 +129,40 @@ def _advance_block_by_block(
     num_rows: Array,
     num_warmup_rows: Array,
 ) -> tuple[Chains, Rows]:
-    def one_block(lanes: Chains) -> tuple[Chains, Rows]:
-        step = partial(_simulate, layout, capacity, sampler, first_row, num_rows, num_warmup_rows)
-        done = step(_lane_keys(layout, root, lanes.chain), lanes)
-        return Chains(lanes.chain, done.state, done.adapted, done.reduced), done.observed
-
-    return jax.lax.map(one_block, blocks)
-
-
-def _advance_together(
-    layout: Layout,
-    capacity: int,
-    sampler: Sampler,
-    root: Array,
-    blocks: Chains,
-    first_row: Array,
-    num_rows: Array,
-    num_warmup_rows: Array,
-) -> tuple[Chains, Rows]:
-    keys = jax.lax.map(partial(_lane_keys, layout, root), blocks.chain)
-    axis = None if layout.mesh is None else BLOCK_AXIS
-    done = _simulate(
-        layout,
-        capacity,
-        sampler,
-        first_row,
-        num_rows,
-        num_warmup_rows,
-        keys,
-        blocks,
-        pool=partial(pool_mean, blocks.chain < layout.num_chains, layout.num_chains, axis),
-        over_chains=over_blocks,
-    )
-    rows = jax.tree.map(lambda array: jnp.moveaxis(array, 0, 1), done.observed)
-    return Chains(blocks.chain, done.state, done.adapted, done.reduced), rows
-
-
-def _simulate(
-    layout: Layout,
-    capacity: int,
-    sampler: Sampler,
-    first_row: Array,
-    num_rows: Array,
-    num_warmup_rows: Array,
-    keys: Array,
-    chains: Chains,
-    **how: PyTree,
-) -> Simulation:
-    """Step chains with the options of a run."""
+    """Every block all rows before the next begins; chains that pool, every row in all blocks."""
+    key = jax.random.wrap_key_data(root, impl=layout.key_type)
     every, domain = layout.thinning, sampler.target.domain
+    num_warmup = num_warmup_rows * every
 
     def count(observers: Observers, state: SamplerState, info: StepInfo, step: Array) -> Observers:
-        return observers.update(domain, state, step >= num_warmup_rows * every)
+        return observers.update(domain, state, step >= num_warmup)
 
-    return simulate(
-        sampler,
-        keys,
-        chains.state,
-        num_rows * every,
-        first_step=first_row * every,
-        every=every,
-        observe=layout.observe,
-        capacity=capacity,
-        reduce=None if chains.observers is None else count,
-        reduced=chains.observers,
-        adapt=layout.adapt,
-        adapted=chains.adapted,
-        num_warmup=num_warmup_rows * every,
-        **how,
-    )
+    def step(keys: Array, chains: Chains, **how: PyTree) -> tuple[Chains, Rows]:
+        done = simulate(
+            sampler,
+            keys,
+            chains.state,
+            num_rows * every,
+            first_step=first_row * every,
+            every=every,
+            observe=layout.observe,
+            capacity=capacity,
+            reduce=None if chains.observers is None else count,
+            reduced=chains.observers,
+            adapt=layout.adapt,
+            adapted=chains.adapted,
+            num_warmup=num_warmup,
+            **how,
+        )
+        return Chains(chains.chain, done.state, done.adapted, done.reduced), done.observed
+
+    if not layout.pools:
+        return jax.lax.map(lambda block: step(chain_keys(key, block.chain), block), blocks)
+    axis = None if layout.mesh is None else BLOCK_AXIS
+    pool = partial(pool_mean, blocks.chain < layout.num_chains, layout.num_chains, axis)
+    keys = jax.lax.map(partial(chain_keys, key), blocks.chain)
+    blocks, rows = step(keys, blocks, pool=pool, over_chains=over_blocks)
+    return blocks, jax.tree.map(lambda array: jnp.moveaxis(array, 0, 1), rows)
 
 
 def over_blocks(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
@@ -220,10 +185,6 @@ def pool_mean(counts: Array, num_chains: int, axis: str | None, observed: Observ
         return total.astype(values.dtype) / (scale * num_chains)
 
     return jax.tree.map(mean, observed)
-
-
-def _lane_keys(layout: Layout, root: Array, chains: Array) -> Array:
-    return chain_keys(jax.random.wrap_key_data(root, impl=layout.key_type), chains)
 
 
 @partial(jax.jit, static_argnames=("layout",))

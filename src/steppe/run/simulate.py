@@ -145,9 +145,19 @@ def simulate(
 
     if observe is None:
         chains = jax.lax.fori_loop(0, num_rows, lambda offset, chains: advance(offset, chains)[0], chains)
-        return Simulation(*chains)
-    chains, observed = _fill(advance, chains, num_rows, int(num_rows) if capacity is None else capacity)
-    return Simulation(*chains, observed)
+        return Simulation(chains.state, chains.adapted, chains.reduced)
+    rows = int(num_rows) if capacity is None else capacity
+    seen = jax.eval_shape(advance, jax.ShapeDtypeStruct((), jnp.int32), chains)[1]
+    buffer = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), seen)
+
+    def fill(offset: Array, carry: tuple[_Chain, PyTree]) -> tuple[_Chain, PyTree]:
+        chains, seen = advance(offset, carry[0])
+        # A slice update is done in place; a scatter (`.at[].set`) copies the buffer in every row.
+        write = partial(jax.lax.dynamic_update_index_in_dim, index=offset, axis=0)
+        return chains, jax.tree.map(write, carry[1], seen)
+
+    chains, observed = jax.lax.fori_loop(0, num_rows, fill, (chains, buffer))
+    return Simulation(chains.state, chains.adapted, chains.reduced, observed)
 
 
 def chain_keys(key: Array, chains: Array) -> Array:
@@ -214,23 +224,6 @@ class _Row(NamedTuple):
             return adapted
         observed = adapt.observe(sampler, state, info)
         return jax.lax.cond(is_warmup, lambda: adapt.update(adapted, observed), lambda: adapted)
-
-
-def _fill(
-    advance: Callable[[Array, _Chain], tuple[_Chain, PyTree]], chains: _Chain, num_rows: Count, capacity: int
-) -> tuple[_Chain, PyTree]:
-    """Make rows one after another and write what is observed into a buffer, row axis first."""
-    shapes = jax.eval_shape(lambda chains: advance(jnp.zeros((), jnp.int32), chains)[1], chains)
-    buffer = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), shapes)
-
-    def body(offset: Array, carry: tuple[_Chain, PyTree]) -> tuple[_Chain, PyTree]:
-        chains, buffer = carry
-        chains, seen = advance(offset, chains)
-        # A slice update is done in place; a scatter (`.at[].set`) copies the buffer in every row.
-        write = partial(jax.lax.dynamic_update_index_in_dim, index=offset, axis=0)
-        return chains, jax.tree.map(write, buffer, seen)
-
-    return jax.lax.fori_loop(0, num_rows, body, (chains, buffer))
 
 
 _NOTHING = StepInfo(0, False, 0, 0)  # pyright: ignore[reportArgumentType]

@@ -1,5 +1,7 @@
 """Small targets on every domain, smooth and steep, on which exact tests are made."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
@@ -27,6 +29,9 @@ def polynomial_target(domain: steppe.Domain, scale: float, seed: int = 5) -> ste
     quadratic = scale * rng.normal(size=(size, size)) / size
     cubic = np.cbrt(scale) * rng.normal(size=size) / np.sqrt(size)
     return steppe.Target(Partial(cubic_log_density, linear, quadratic, cubic), domain)
+
+
+Cubic = tuple[Any, Any, Any]  # its three arrays
 
 
 def cubic_log_density(linear, quadratic, cubic, position):

@@ -27,6 +27,7 @@ class Twin(NamedTuple):
 def oracle_domain(domain: steppe.Domain) -> oracle.ScalarSites | oracle.OneHotSites:
     if isinstance(domain, steppe.Categorical):
         return oracle.OneHotSites(domain.num_levels)
+    assert isinstance(domain, steppe.Ordinal)
     return oracle.ScalarSites(domain.levels, domain.num_sites)
 
 

@@ -61,7 +61,7 @@ def run(experiment, request, work):
 def install(setitem=dict.__setitem__):
     """Make the experiment known; `setitem` may be pytest's, which takes it back."""
     module = types.ModuleType(f"steppe_edlp.{NAME}.run")
-    module.run = run
+    vars(module)["run"] = run
     setitem(sys.modules, module.__name__, module)
     setitem(EXPERIMENTS, NAME, EXPERIMENT)
 

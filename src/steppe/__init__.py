@@ -20,7 +20,7 @@ from steppe.compare import Comparison, compare
 
 if _TYPE_CHECKING:
     __version__: str
-    from steppe import interop
+    from steppe import datasets, diagnostics, interop, modes, routes, samplers, targets, theory, training
     from steppe.modes import FlatModes, find_flat_modes
     from steppe.run.storage.shards import merge
 

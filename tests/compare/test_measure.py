@@ -1,6 +1,7 @@
 """Figures of a comparison are those of the run they are said to be of."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import numpy as np
@@ -58,7 +59,7 @@ def test_roughness_is_the_mean_absolute_change_over_draws_spread_evenly(measured
     np.testing.assert_allclose(measured.roughness, np.abs(tables).sum(axis=-1).mean(axis=(1, 2)), rtol=1e-5)
 
 
-def tables_of(measured):
+def tables_of(measured) -> dict[str, dict[str, Any]]:
     request = Request("test", TARGET, SEEDS, 140, "none", 0, "", 0.0)
     results = present_comparison(request, {"one": measured}, {})
     return {name: results.table(name).rows[-1] for name in ("efficiency", "spending", "law")}

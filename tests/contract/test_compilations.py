@@ -7,6 +7,7 @@ import pytest
 import steppe
 from contract.cases import one_chain, quick_jit, starts
 from exact_targets import polynomial_target
+from programs import count_programs
 from steppe.pytree import Relative
 from steppe.samplers import ALL_RECIPES
 from tiers import cases
@@ -36,14 +37,14 @@ def test_changing_any_number_or_target_array_does_not_recompile(name):
         other = recipe.replace(**{number: 0.5 * (value.multiple if isinstance(value, Relative) else value)})
         run(other.build(targets[0], audit=False), jax.random.key(1), position)
     run(recipe.build(targets[1], audit=False), jax.random.key(0), position)
-    assert run._cache_size() == 1
+    assert count_programs(run) == 1
 
 
 def test_the_count_sees_a_change_of_structure():
     run, target, position = fresh_runner(), polynomial_target(DOMAIN, 1.0), starts(DOMAIN)[0]
     for recipe in (steppe.dula(step_size=0.2), steppe.dmala(step_size=0.2)):
         run(recipe.build(target, audit=False), jax.random.key(0), position)
-    assert run._cache_size() == 2
+    assert count_programs(run) == 2
 
 
 @pytest.mark.parametrize("name", ALL_RECIPES)
@@ -65,7 +66,7 @@ def test_recipe_can_be_made_inside_a_compiled_function():
             steppe.edmala_glu(step_size=α, coupling_variance=η).build(target), key, starts(DOMAIN)[0]
         )
         assert (inside(α, η, starts(DOMAIN)[0]) == expected).all()
-    assert inside._cache_size() == 1
+    assert count_programs(inside) == 1
 
 
 @pytest.mark.parametrize("initial", [None, jnp.zeros((4, 11))], ids=["drawn", "given"])

@@ -8,7 +8,7 @@ from jax.tree_util import Partial
 
 import steppe
 from contract.cases import one_chain, quick_jit, transition_matrix
-from exact_targets import cubic_log_density, polynomial_target
+from exact_targets import Cubic, cubic_log_density, polynomial_target
 from steppe.diagnostics.exact import target_law
 from steppe.samplers import ALL_RECIPES
 
@@ -57,7 +57,7 @@ def _index(tables, position):
     return jnp.rint(position.ravel() @ tables["weights"]).astype(jnp.int32)
 
 
-def _log_density(cubic, tables, position):
+def _log_density(cubic: Cubic, tables, position):
     return cubic_log_density(*cubic, position) + tables["values"][_index(tables, position)]
 
 

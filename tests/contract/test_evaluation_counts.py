@@ -9,6 +9,7 @@ import steppe
 import steppe.targets
 from contract.cases import one_chain, quick_jit, starts
 from exact_targets import polynomial_target
+from steppe.kernel.compose import Recipe
 from steppe.samplers import ALL_RECIPES
 
 NUM_STEPS = 20
@@ -61,7 +62,7 @@ CONDITIONAL_RECIPES = {
 }
 
 
-def run_counted(recipe: steppe.samplers.Recipe, target: steppe.Target):
+def run_counted(recipe: Recipe, target: steppe.Target):
     """Run one chain and return the flags of its decisions."""
     sampler = recipe.build(target, audit=False)
     run = quick_jit(lambda key, position: one_chain(sampler, key, position, NUM_STEPS))

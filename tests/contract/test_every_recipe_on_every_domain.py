@@ -116,7 +116,7 @@ def test_chain_is_the_same_beside_other_chains(run):
 def test_state_carries_the_log_density_and_gradient_of_its_position(run):
     # float32 sums of about 200 terms of order one: 100 rounding units is far above their error and far
     # below the change in `U` of any flip.
-    tolerance = 100 * np.finfo(np.float32).eps
+    tolerance = 100 * float(np.finfo(np.float32).eps)
     positions = run.states.position
     lead = positions.shape[: positions.ndim - len(run.target.domain.shape)]
     values, gradients = evaluate(run.target, positions.reshape(-1, *run.target.domain.shape))

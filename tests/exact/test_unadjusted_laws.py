@@ -81,6 +81,7 @@ def noisy_sigmoid(logits: np.ndarray, variance: float) -> np.ndarray:
 def noisy_flip_matrix(target: steppe.Target, step_size: float, coupling_variance: float) -> np.ndarray:
     """Transition matrix of DULA whose flip logits carry noise of variance |jump|² / (4η)."""
     positions, twin = np.asarray(target.domain.enumerate()), twin_of(target)
+    assert isinstance(target.domain, steppe.Ordinal)
     low, high = target.domain.levels
     jump = low + high - 2 * positions
     slopes = np.array([twin.gradient(position) for position in positions])
@@ -165,6 +166,7 @@ NUM_NODES = 60  # spacing below 0.4 √α_a, reach 6.5 standard deviations: erro
 
 def edula_position_law(target: steppe.Target, α: float, α_a: float, η: float) -> np.ndarray:
     spread = np.sqrt(η / (1 - α_a / (4 * η)))  # of the center about the position
+    assert isinstance(target.domain, steppe.Ordinal)
     low, *_, high = target.domain.levels
     nodes = np.linspace(low - 6.5 * spread, high + 6.5 * spread, NUM_NODES)
     kernel = edula_kernel(steppe.edula(step_size=α, center_step_size=α_a, coupling_variance=η), target, nodes)

@@ -41,7 +41,7 @@ def test_unadjusted_is_metropolis_with_acceptance_forced(monkeypatch, name):
     assert np.min(infos.acceptance_rate) < 0.5  # there was something to force
     np.testing.assert_array_equal(forced.position, free.position)
     # Two programs may add the same few hundred float32 terms of order one in another order.
-    close = partial(np.testing.assert_allclose, rtol=0, atol=100 * np.finfo(np.float32).eps)
+    close = partial(np.testing.assert_allclose, rtol=0, atol=100 * float(np.finfo(np.float32).eps))
     jax.tree.map(close, forced, free)
 
 

@@ -32,7 +32,7 @@ def assert_same(first, second):
 
 def assert_close(first, second):
     """The same sums of about 200 terms of order one, which other programs may add in another order."""
-    np.testing.assert_allclose(first, second, rtol=0, atol=100 * np.finfo(np.float32).eps)
+    np.testing.assert_allclose(first, second, rtol=0, atol=100 * float(np.finfo(np.float32).eps))
 
 
 LOOSE_PAIRS = {

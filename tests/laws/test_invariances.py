@@ -7,7 +7,7 @@ from jax.tree_util import Partial
 
 import steppe
 from contract.cases import chain_keys, run_chains, starts, transition_matrix
-from exact_targets import DOMAINS, center_for, cubic_log_density, polynomial_target
+from exact_targets import DOMAINS, Cubic, center_for, cubic_log_density, polynomial_target
 
 RECIPES = {
     "dmala": steppe.dmala(step_size=1.0),
@@ -25,7 +25,7 @@ PATHS = {
 }
 
 
-def shifted_log_density(shift, cubic, position):
+def shifted_log_density(shift, cubic: Cubic, position):
     return shift + cubic_log_density(*cubic, position)
 
 

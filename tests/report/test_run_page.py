@@ -1,6 +1,7 @@
 """Run directories as pages: what mixed, what is stuck, what is damaged."""
 
 import shutil
+from typing import Any
 
 import jax
 import numpy as np
@@ -32,7 +33,7 @@ def run_path(tmp_path_factory):
 def test_the_numbers_are_those_of_the_summary(run_path):
     (section,), problems = gather(run_path)
     results, figures = section
-    summary = steppe.open(run_path).summary().to_dict()
+    summary: dict[str, Any] = steppe.open(run_path).summary().to_dict()
     row = results.table("quantities").rows[0]
     figures_of_u = summary["quantities"]["log_density"]
     assert isinstance(row["mean"], Estimate)
@@ -44,9 +45,9 @@ def test_the_numbers_are_those_of_the_summary(run_path):
     counts = {row["verdict"]: row["count"] for row in results.table("sites").rows}
     assert counts == {label: summary["sites"].count(label) for label in ("mixed", "stuck", "constant")}
     acceptance = [row["acceptance"] for row in results.table("chains").rows]
-    assert np.mean(acceptance) == pytest.approx(summary["acceptance_rate"])
+    assert np.mean(np.array(acceptance, float)) == pytest.approx(summary["acceptance_rate"])
     flips = [row["flips"] for row in results.table("chains").rows]
-    assert np.mean(flips) == pytest.approx(summary["flip_rate"])
+    assert np.mean(np.array(flips, float)) == pytest.approx(summary["flip_rate"])
     assert {figure.key for figure in results.figures} == set(figures) == {"trace", "changes"}
     assert problems == []
 

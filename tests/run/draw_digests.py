@@ -72,7 +72,7 @@ def environment() -> dict[str, str]:
     """What the last bit depends on."""
     info = Path("/proc/cpuinfo")
     flags = info.read_text().split() if info.exists() else []
-    return {"jaxlib": jaxlib.__version__, "cpu": " ".join(name for name in FEATURES if name in flags)}
+    return {"jaxlib": jaxlib.version.__version__, "cpu": " ".join(name for name in FEATURES if name in flags)}
 
 
 def main(arguments: list[str]) -> int:

@@ -6,6 +6,7 @@ import pty
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -217,8 +218,8 @@ def test_a_run_started_in_a_terminal_is_resumed_from_a_pipe(tmp_path):
     leader, follower = pty.openpty()
     arguments = [sys.executable, "-c", PROGRAM, HERE, tmp_path / "run", "terminal"]
     environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
-    streams = {"stdin": follower, "stdout": follower, "stderr": follower}
-    subprocess.run(list(map(str, arguments)), check=True, env=environment, timeout=300, **streams)
+    run = partial(subprocess.run, stdin=follower, stdout=follower, stderr=follower)
+    run(list(map(str, arguments)), check=True, env=environment, timeout=300)
     os.close(leader)
     os.close(follower)
     assert not sys.stdout.isatty()

@@ -10,6 +10,7 @@ import pytest
 import steppe
 from steppe import routes, targets
 from steppe.errors import DomainError
+from steppe.routes.robust import disrupted_costs
 from steppe.samplers.permutations import informed_permutation
 
 A = np.arange(8)
@@ -117,7 +118,7 @@ def test_disrupted_cost_is_the_mean_over_all_reversals(circle):
         end = routes.canonical_tours(tour, directed=True)
         end[first : last + 1] = end[first : last + 1][::-1].copy()
         ends.append(float(circle.cost(end)))
-    np.testing.assert_allclose(routes.robust.disrupted_costs(circle, tour[None]), np.mean(ends), rtol=1e-5)
+    np.testing.assert_allclose(disrupted_costs(circle, tour[None]), np.mean(ends), rtol=1e-5)
 
 
 def test_without_a_target_directions_matter_and_costs_are_negative_log_densities(run):

@@ -25,7 +25,7 @@ def slow_cost(tour) -> float:
     """Edge by edge, as the formula reads."""
     total = 0.0
     for here, there in zip(tour, [*tour[1:], tour[0]], strict=True):
-        total += WEIGHTS[here, there] * float(np.sqrt(((CORNERS[here] - CORNERS[there]) ** 2).sum()))
+        total += float(WEIGHTS[here, there]) * float(np.sqrt(((CORNERS[here] - CORNERS[there]) ** 2).sum()))
     return total
 
 

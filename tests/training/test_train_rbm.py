@@ -13,7 +13,8 @@ import steppe
 from steppe import targets, training
 from steppe.errors import RecipeError, RunError, RunMismatchError, StorageError
 from steppe.training import contrastive
-from steppe.training import rbm as training_rbm
+from steppe.training.checkpoint import Checkpoint
+from steppe.training.protocol import protocol_of
 
 KEY = jax.random.key(3)
 STATES = np.asarray(list(product((0.0, 1.0), repeat=6)))
@@ -94,7 +95,7 @@ def test_any_recipe_serves_as_sampler(recipe):
 
 
 def test_the_paper_preset_is_the_published_protocol():
-    protocol = training_rbm.protocol_of("paper", {})
+    protocol = protocol_of("paper", {})
     assert protocol == ("cd", 10, 600, 100, 1e-3, False)
     start = contrastive.start(KEY, np.tile(DATA, (1, 2)).astype(np.uint8), 5, 10)
     assert float(jnp.abs(start.parameters.weights).max()) <= 1 / np.sqrt(12)
@@ -117,7 +118,7 @@ def test_every_row_is_used_once_per_epoch(monkeypatch):
 def interrupted(monkeypatch, out, after):
     """Train until a number of commits, and stop there as a kill would."""
     commits = []
-    save = training_rbm.Checkpoint.save
+    save = Checkpoint.save
 
     def save_and_stop(self, update, state):
         save(self, update, state)
@@ -126,7 +127,7 @@ def interrupted(monkeypatch, out, after):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(training_rbm.Checkpoint, "save", save_and_stop)
+        patched.setattr(Checkpoint, "save", save_and_stop)
         with pytest.raises(KeyboardInterrupt):
             training.train_rbm(DATA, 3, out=out, **SHORT)
 

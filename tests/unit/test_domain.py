@@ -26,6 +26,7 @@ def embedding(domain: steppe.Domain, site: int, level: int) -> np.ndarray:
     """The real number or one-hot row of a level, straight from the definition."""
     if isinstance(domain, steppe.Categorical):
         return np.eye(domain.max_levels)[level]
+    assert isinstance(domain, steppe.Ordinal)
     return np.asarray(domain.levels[level])
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from typing import Any
 
 import jax
 import numpy as np
@@ -93,7 +94,8 @@ def test_undefined_figures_are_shown_as_a_dash_and_null():
     levels = np.ones((4, 50, 3), np.uint8)
     summary = run_of(trace_of(levels)).summary()
     assert "–" in str(summary)
-    assert summary.to_dict()["quantities"]["log_density"]["rhat"] is None
+    printed: dict[str, Any] = summary.to_dict()
+    assert printed["quantities"]["log_density"]["rhat"] is None
 
 
 def test_dictionary_is_strict_json_with_everything_in_it():

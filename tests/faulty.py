@@ -19,7 +19,7 @@ from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock, deci
 from steppe.kernel.density import JointDensity, subtract_sums
 from steppe.kernel.distributions import Levels
 from steppe.kernel.keys import Keys
-from steppe.kernel.parameters import parameter
+from steppe.kernel.parameters import Number, parameter
 from steppe.kernel.proposals.center import CenterRefresh
 from steppe.kernel.proposals.discrete_flow import DiscreteFlow
 from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
@@ -44,17 +44,17 @@ class Mismatched(NamedTuple):
 class FaultyMetropolis(Metropolis):
     """Forgets or miscounts terms of the ratio, or looks back from a state that mixes old and new."""
 
-    coupling_weight: float = parameter(default=1.0)  # weight of the coupling in the ratio
-    position_terms: float = parameter(default=1.0)  # weight of the proposal of the position, both ways
-    center_terms: float = parameter(default=1.0)  # weight of the proposal of the center, both ways
-    reverse_terms: float = parameter(default=1.0)  # weight of the way back of the position
-    power: float = parameter(default=1.0)  # ratio raised to this power
-    stale_center: float = parameter(default=0.0)  # way back of the position at the old center
-    stale_gradient: float = parameter(default=0.0)  # way back of the position with the old gradient
-    stale_position: float = parameter(default=0.0)  # way back of the center: drift of the old position
-    reverse_step: float = parameter(default=1.0)  # step size of the way back, relative
-    no_log: float = parameter(default=0.0)  # compares u with the logarithm of the ratio
-    forced: float = parameter(default=0.0)  # takes every proposal
+    coupling_weight: Number = parameter(default=1.0)  # weight of the coupling in the ratio
+    position_terms: Number = parameter(default=1.0)  # weight of the proposal of the position, both ways
+    center_terms: Number = parameter(default=1.0)  # weight of the proposal of the center, both ways
+    reverse_terms: Number = parameter(default=1.0)  # weight of the way back of the position
+    power: Number = parameter(default=1.0)  # ratio raised to this power
+    stale_center: Number = parameter(default=0.0)  # way back of the position at the old center
+    stale_gradient: Number = parameter(default=0.0)  # way back of the position with the old gradient
+    stale_position: Number = parameter(default=0.0)  # way back of the center: drift of the old position
+    reverse_step: Number = parameter(default=1.0)  # step size of the way back, relative
+    no_log: Number = parameter(default=0.0)  # compares u with the logarithm of the ratio
+    forced: Number = parameter(default=0.0)  # takes every proposal
 
     def log_ratio(
         self, density: JointDensity, proposal: Any, forward: Any, value: Any, old: ChainState, new: ChainState
@@ -95,11 +95,11 @@ def _with_step(proposal: Any, factor: Array | float) -> Any:
 class FaultyDecision(ProposalBlock):
     """Keeps parts of a rejected proposal, or decides with the random numbers of the proposal."""
 
-    keeps_position: float = parameter(default=0.0)
-    keeps_center: float = parameter(default=0.0)
-    keeps_log_density: float = parameter(default=0.0)
-    keeps_gradient: float = parameter(default=0.0)
-    reuses_key: float = parameter(default=0.0)
+    keeps_position: Number = parameter(default=0.0)
+    keeps_center: Number = parameter(default=0.0)
+    keeps_log_density: Number = parameter(default=0.0)
+    keeps_gradient: Number = parameter(default=0.0)
+    reuses_key: Number = parameter(default=0.0)
 
     def step(
         self, keys: Keys, density: JointDensity, state: ChainState, own: Any
@@ -123,9 +123,9 @@ class FaultyDecision(ProposalBlock):
 class FaultyLangevin(DiscreteLangevin):
     """Draws with another slope than the one it claims, or claims padded levels."""
 
-    sampled_drift: float = parameter(default=1.0)  # factor of the whole slope
-    sampled_pull: float = parameter(default=1.0)  # factor of the pull of the center
-    claims_padding: float = parameter(default=0.0)  # counts levels that do not exist in the normaliser
+    sampled_drift: Number = parameter(default=1.0)  # factor of the whole slope
+    sampled_pull: Number = parameter(default=1.0)  # factor of the pull of the center
+    claims_padding: Number = parameter(default=0.0)  # counts levels that do not exist in the normaliser
 
     def at(self, density: JointDensity, state: ChainState) -> Mismatched:
         claimed = super().at(density, state)
@@ -141,17 +141,18 @@ class FaultyLangevin(DiscreteLangevin):
 class FaultyTogether(JointProposal):
     """Draws position and center in the wrong order, or the center with other numbers than it claims."""
 
-    center_drift: float = parameter(default=1.0)  # factor of the drift of the center
-    center_noise: float = parameter(default=1.0)  # factor of the variance of its noise
-    center_sees_new_position: float = parameter(default=0.0)
-    position_sees_new_center: float = parameter(default=0.0)
+    center_drift: Number = parameter(default=1.0)  # factor of the drift of the center
+    center_noise: Number = parameter(default=1.0)  # factor of the variance of its noise
+    center_sees_new_position: Number = parameter(default=0.0)
+    position_sees_new_center: Number = parameter(default=0.0)
 
     def at(self, density: JointDensity, state: ChainState) -> Mismatched:
         def sample(keys: Keys) -> tuple[Array, Array]:
+            assert state.center is not None
             own = keys.share_words(state.center.size)
             position = self.position.at(density, state).sample(own)
             seen = state._replace(position=mixed(state.position, position, self.center_sees_new_position))
-            claimed = self.center.at(density, seen)
+            claimed: Any = self.center.at(density, seen)
             center = claimed._replace(
                 mean=claimed.mean + (self.center_drift - 1) * (claimed.mean - state.center),
                 variance=self.center_noise * claimed.variance,
@@ -165,10 +166,10 @@ class FaultyTogether(JointProposal):
 class FaultyRefresh(CenterRefresh):
     """Refreshes the center with the wrong variance."""
 
-    variance_factor: float = parameter(default=1.0)
+    variance_factor: Number = parameter(default=1.0)
 
     def at(self, density: JointDensity, state: ChainState) -> Any:
-        right = super().at(density, state)
+        right: Any = super().at(density, state)
         return right._replace(variance=self.variance_factor * right.variance)
 
 
@@ -215,10 +216,10 @@ class DecisionPerSite(ProposalBlock):
 class FaultyConditional(GibbsBlock):
     """Offers the wrong candidates, or draws sites that it should not draw now."""
 
-    excludes_current: float = parameter(default=0.0)  # the current levels are no candidate
-    skips_intermediate: float = parameter(default=0.0)  # the ball is about the current levels
-    picks_by_gain: float = parameter(default=0.0)  # takes the sites that can gain most, uncorrected
-    draws_all_at_once: float = parameter(default=0.0)  # every site given the old values of all others
+    excludes_current: Number = parameter(default=0.0)  # the current levels are no candidate
+    skips_intermediate: Number = parameter(default=0.0)  # the ball is about the current levels
+    picks_by_gain: Number = parameter(default=0.0)  # takes the sites that can gain most, uncorrected
+    draws_all_at_once: Number = parameter(default=0.0)  # every site given the old values of all others
 
     def step(
         self, keys: Keys, density: JointDensity, state: ChainState, own: Any

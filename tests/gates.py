@@ -259,6 +259,8 @@ def jump_symmetry_p_value(domain: steppe.Domain, before: SamplerState, after: Sa
     symmetric variables `2 exp(−z²/2)`, `z = Σ t / √Σ t²`, bounds the two-sided p-value at any sample size.
     """
     jumps = coordinates(domain, after.position - before.position)
+    assert after.center is not None
+    assert before.center is not None
     pulls = coordinates(domain, after.center - after.position + before.center - before.position)
     products = np.sum(jumps * pulls, axis=1)
     squares = products @ products

@@ -1,5 +1,7 @@
 """Networks of binary weights, and the time of an update."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -106,7 +108,7 @@ def test_times_are_reported_per_full_update(tmp_path):
     experiment = shrink("runtime", num_hidden=2, num_chains=2, num_rounds=7, seconds=0.001)
     request = Request(samplers=("dula", "edula", "edula_glu"))
     results = carry_out(experiment, request, tmp_path, progress=False)
-    rows = {row["sampler"]: row for row in results.tables[0].rows}
+    rows: dict[Any, dict[str, Any]] = {row["sampler"]: row for row in results.tables[0].rows}
     assert rows["edula_glu"]["per_call"] == pytest.approx(rows["edula_glu"]["milliseconds"].value / 2)
     assert rows["edula_glu"]["paper"] == pytest.approx(1.38)
     assert len(results.verdicts) == 2

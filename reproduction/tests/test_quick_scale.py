@@ -1,5 +1,7 @@
 """What must come out of the experiments at quick scale."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -86,7 +88,8 @@ def test_acceptance_is_near_zero_at_tiny_variance_and_on_a_plateau_from_08(found
 
 
 def test_edula_blows_up_below_a_quarter_of_the_step(found):
-    rows = {row["variance"]: row for row in find_rows(found["eta"], "sweep") if row["sampler"] == "edula"}
+    swept: list[dict[str, Any]] = find_rows(found["eta"], "sweep")
+    rows = {row["variance"]: row for row in swept if row["sampler"] == "edula"}
     assert outcomes(found["eta"])["edula breaks down at small η."] == "holds"
     assert rows[0.01]["effective_step"] is rows[0.02]["effective_step"] is None
     assert rows[0.05]["effective_step"] > 0.2

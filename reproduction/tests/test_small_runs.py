@@ -1,5 +1,7 @@
 """Experiments at tiny counts: tables, verdicts and figures come out and fit together."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -44,7 +46,7 @@ def test_noise_of_seeds_is_what_sampling_the_target_shows(known):
     generator = np.random.default_rng(0)
     shares = generator.multinomial(200, known.probabilities, (400, 50)) / 200
     distances = [known.distance(share) for share in shares]
-    expected = np.mean([estimate_noise(share) for share in shares])
+    expected = np.mean(np.array([estimate_noise(share) for share in shares], float))
     error = np.std(distances) / np.sqrt(len(distances))
     assert abs(np.mean(distances) - expected) < 5 * error + 0.02 * expected
 
@@ -80,7 +82,7 @@ def test_one_seed_is_enough_for_tables_without_intervals(tmp_path, protocol):
     experiment = shrink("bernoulli", num_windows=1, long={"num_chains": 4, "num_warmup": 10, "num_draws": 50})
     request = Request(protocol=protocol, samplers=("dula", "dmala"), num_seeds=1)
     results = carry_out(experiment, request, tmp_path, progress=False)
-    rows = results.table("occupancy").rows[1:]
+    rows: list[dict[str, Any]] = results.table("occupancy").rows[1:]
     assert all(row["noise"] is None and row["flat"].low is None for row in rows)
     assert set(draw(results)) == {figure.key for figure in results.figures}
 
@@ -115,7 +117,7 @@ def test_acceptance_rises_from_nothing_to_a_plateau(tmp_path):
     experiment = shrink("eta", num_hidden=8, num_rows=32, num_chains=2, num_points=8)
     request = Request(samplers=("edmala",), num_seeds=3)
     results = carry_out(experiment, request, tmp_path, progress=False)
-    rows = find_rows(results, "sweep")
+    rows: list[dict[str, Any]] = find_rows(results, "sweep")
     acceptance = [row["acceptance"].value for row in rows]
     assert acceptance[0] < 1e-3
     assert acceptance[7] > 0.4

@@ -1,5 +1,7 @@
 """The eight cities: enumeration, walks of known distribution, and the whole experiment at quick scale."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -94,7 +96,7 @@ def test_an_instance_is_solved_and_ranked():
 @pytest.mark.parametrize("asked", ["sound", "published"])
 def test_quick_scale_runs_to_the_end(tmp_path, asked):
     results = carry_out(EXPERIMENTS["tsp"], Request(protocol=asked), tmp_path, progress=False)
-    law = {row["sampler"]: row for row in results.table("law").rows}
+    law: dict[Any, dict[str, Any]] = {row["sampler"]: row for row in results.table("law").rows}
     assert law["π, enumerated"]["mean"] == pytest.approx(16.4693, abs=1e-4)
     if asked == "sound":
         # 95 % intervals over 20 seeds, widened to 99.99 %: t quantiles with 19 degrees are 2.09 and 4.88.

@@ -1,5 +1,6 @@
 """The contract table: every recipe, under its own and its published names, on every kind of domain."""
 
+import inspect
 from contextlib import ExitStack
 from unittest import mock
 
@@ -53,8 +54,8 @@ def quick_jit(function):
 
 
 QUICK_MATRICES = {
-    metropolis: ("enumerate_moves", quick_jit(metropolis.enumerate_moves.__wrapped__)),
-    gibbs: ("enumerate_updates", quick_jit(gibbs.enumerate_updates.__wrapped__)),
+    metropolis: ("enumerate_moves", quick_jit(inspect.unwrap(metropolis.enumerate_moves))),
+    gibbs: ("enumerate_updates", quick_jit(inspect.unwrap(gibbs.enumerate_updates))),
 }
 
 

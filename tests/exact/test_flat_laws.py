@@ -1,6 +1,7 @@
 """The samplers that favour flat modes have exactly the law they claim."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -162,7 +163,8 @@ def test_lattice_center_is_drawn_with_the_probabilities_of_its_logits():
         replicas=2, coupling_variance=0.4, step_size=0.6, center="lattice"
     ).build(target)
     copies = target.domain.enumerate()[jnp.asarray([1, 6])]
-    draw = sampler.recipe.blocks[0].proposal.at(sampler.density, ChainState(copies, None, None))
+    block: Any = sampler.recipe.blocks[0]
+    draw = block.proposal.at(sampler.density, ChainState(copies, None, None))
     keys = jax.random.split(jax.random.key(5), 200_000)
     centers = jax.jit(jax.vmap(lambda key: draw.sample(Keys.of_step(key))))(keys)
     counts = np.bincount(np.asarray(target.domain.index(centers)), minlength=8)

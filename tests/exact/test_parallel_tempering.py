@@ -4,7 +4,7 @@ False alarms: five p-values against 1e-6. Seen with 40 000 chains: a total varia
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -146,7 +146,8 @@ def from_stationarity(kind, num_sites):
     """p-value of the joint law after three steps from exact draws of it."""
     case = small(num_sites, steppe.dmala(step_size=0.6))
     recipe = steppe.parallel_tempering(base=case.base, inverse_temperatures=BETAS)
-    faulty = dataclasses.replace(recipe, blocks=(kind(recipe.blocks[0].block, BETAS),))
+    tempered: Any = recipe.blocks[0]
+    faulty = dataclasses.replace(recipe, blocks=(kind(tempered.block, BETAS),))
     rng = np.random.default_rng(0)
     cold, hot = (
         rng.choice(len(law), NUM_CHAINS, p=np.float64(law) / np.float64(law).sum())

@@ -1,6 +1,7 @@
 """Every adjusted recipe leaves its law invariant, exactly, on every domain."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -80,8 +81,9 @@ def test_flow_accepts_everything_where_sites_are_independent(domain, step_size):
     shape = DOMAINS[domain].shape
     weights = np.random.default_rng(0).normal(size=shape)
     target = steppe.Target(Partial(linear_log_density, weights), DOMAINS[domain])
-    block = steppe.dlmc(step_size=step_size)
-    forced = dataclasses.replace(block, blocks=(ProposalBlock(block.blocks[0].proposal, Unadjusted()),))
+    recipe = steppe.dlmc(step_size=step_size)
+    block: Any = recipe.blocks[0]
+    forced = dataclasses.replace(recipe, blocks=(ProposalBlock(block.proposal, Unadjusted()),))
     law = target_law(target)
     assert_reversible(transition_matrix(forced, target), law)
 
@@ -105,7 +107,8 @@ def test_position_block_satisfies_detailed_balance_given_the_center(name, domain
     target, recipe = target_named(domain, steepness), COUPLED[name]
     center = center_for(target.domain)
     squared = np.asarray((target.domain.enumerate() - center) ** 2).reshape(target.domain.num_states, -1)
-    log_law = np.log(target_law(target)) - squared.sum(1) / (2 * recipe.parameters["coupling_variance"])
+    η: Any = recipe.parameters["coupling_variance"]
+    log_law = np.log(target_law(target)) - squared.sum(1) / (2 * η)
     law = np.exp(log_law - log_law.max())
     assert_reversible(transition_matrix(recipe, target, center=center), law / law.sum())
 

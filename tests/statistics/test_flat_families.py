@@ -7,6 +7,7 @@ variation of 0.02 between the laws is found with near certainty.
 """
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -43,7 +44,7 @@ MOVE = DiscreteLangevin(STEP)
 class CenterOfOneCopy(CenterRefresh):
     """Draws the center with the variance that one copy alone would leave it."""
 
-    def at(self, density, state):
+    def at(self, density: Any, state):
         anchor = density.coupling.anchor(state.position)
         return Gaussian(density.domain, anchor, density.coupling.coupling_variance)
 
@@ -59,7 +60,7 @@ class HalfPulledCenter(CenterRefresh):
     """Weighs levels of the center by half of what the copies say."""
 
     def at(self, density, state):
-        drawn = super().at(density, state)
+        drawn: Any = super().at(density, state)
         return drawn._replace(logits=0.5 * drawn.logits)
 
 

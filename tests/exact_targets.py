@@ -34,6 +34,11 @@ def polynomial_target(domain: steppe.Domain, scale: float, seed: int = 5) -> ste
 Cubic = tuple[Any, Any, Any]  # its three arrays
 
 
+def arrays_of(target: Any) -> Cubic:
+    """The three arrays of a target made by `polynomial_target`."""
+    return target._functions.log_density.args
+
+
 def cubic_log_density(linear, quadratic, cubic, position):
     x = position.ravel()
     return linear @ x + x @ quadratic @ x + (cubic @ x) ** 3

@@ -8,7 +8,7 @@ from jax.tree_util import Partial
 
 import steppe
 from contract.cases import one_chain, quick_jit, transition_matrix
-from exact_targets import Cubic, cubic_log_density, polynomial_target
+from exact_targets import Cubic, arrays_of, cubic_log_density, polynomial_target
 from steppe.diagnostics.exact import target_law
 from steppe.samplers import ALL_RECIPES
 
@@ -38,7 +38,7 @@ def broken_target(domain, *, values=None, slopes=None, is_valid=None) -> steppe.
     }
     tables = {name: jnp.asarray(table, jnp.result_type(float)) for name, table in tables.items()}
     tables["is_valid"] = jnp.asarray(nothing == 0 if is_valid is None else is_valid)
-    cubic = polynomial_target(domain, 1.0)._functions.log_density.args
+    cubic = arrays_of(polynomial_target(domain, 1.0))
     return steppe.Target(
         Partial(_log_density, cubic, tables),
         domain,

@@ -7,7 +7,7 @@ from jax.tree_util import Partial
 
 import steppe
 from contract.cases import chain_keys, run_chains, starts, transition_matrix
-from exact_targets import DOMAINS, Cubic, center_for, cubic_log_density, polynomial_target
+from exact_targets import DOMAINS, Cubic, arrays_of, center_for, cubic_log_density, polynomial_target
 
 RECIPES = {
     "dmala": steppe.dmala(step_size=1.0),
@@ -30,7 +30,7 @@ def shifted_log_density(shift, cubic: Cubic, position):
 
 
 def shifted(domain: steppe.Domain, shift: float) -> steppe.Target:
-    cubic = polynomial_target(domain, 1.0)._functions.log_density.args
+    cubic = arrays_of(polynomial_target(domain, 1.0))
     return steppe.Target(Partial(shifted_log_density, jnp.asarray(shift), cubic), domain)
 
 
@@ -64,7 +64,7 @@ def relabelled(target: steppe.Target, order: list[int]) -> steppe.Target:
     domain = target.domain
     width = domain.max_levels if len(domain.shape) == 2 else 1
     flat = (np.asarray(order)[:, None] * width + np.arange(width)).ravel()
-    linear, quadratic, cubic = target._functions.log_density.args
+    linear, quadratic, cubic = arrays_of(target)
     if isinstance(domain, steppe.Categorical):
         domain = steppe.Categorical(domain.num_sites, [domain.num_levels[site] for site in order])
     arrays = linear[flat], quadratic[np.ix_(flat, flat)], cubic[flat]
@@ -95,7 +95,7 @@ def test_relabelling_sites_commutes_with_a_step(domain, name):
 @pytest.mark.parametrize("name", ["dmala", "edmala_glu", "gwg", "gibbs", "hamming_ball"])
 def test_temperature_is_a_factor_on_the_log_density(name):
     domain, β = DOMAINS["ordinal"], 0.3
-    cubic = polynomial_target(domain, 1.0)._functions.log_density.args
+    cubic = arrays_of(polynomial_target(domain, 1.0))
     scaled = steppe.Target(
         Partial(cubic_log_density, β * cubic[0], β * cubic[1], np.cbrt(β) * cubic[2]), domain
     )

@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 import oracle
 import steppe
 from contract.cases import chain_keys, one_chain, quick_jit
-from exact_targets import DOMAINS, cubic_log_density, polynomial_target
+from exact_targets import DOMAINS, arrays_of, cubic_log_density, polynomial_target
 from steppe.kernel.keys import Keys
 from twins import twin_of
 
@@ -25,7 +25,7 @@ ROUNDINGS = 2
 
 def steep_target(domain: steppe.Domain) -> steppe.Target:
     """A cubic with differences of thousands, whose arrays are the same numbers in both precisions."""
-    arrays = polynomial_target(domain, 3000.0)._functions.log_density.args
+    arrays = arrays_of(polynomial_target(domain, 3000.0))
     arrays = [np.asarray(array, np.float32).astype(np.float64) for array in arrays]
     return steppe.Target(Partial(cubic_log_density, *arrays), domain)
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
@@ -24,7 +25,7 @@ STEEPNESS = {"smooth": 1.0, "steep": 12.0}
 def polynomial_target(domain: steppe.Domain, scale: float, seed: int = 5) -> steppe.Target:
     """A cubic log-density: neither quadratic nor multilinear, so that no identity helps by accident."""
     rng = np.random.default_rng(seed)
-    size = int(np.prod(domain.shape))
+    size = sum(map(np.size, jax.tree.leaves(domain.unflatten(np.zeros(domain.shape)))))
     linear = scale * rng.normal(size=size) / np.sqrt(size)
     quadratic = scale * rng.normal(size=(size, size)) / size
     cubic = np.cbrt(scale) * rng.normal(size=size) / np.sqrt(size)
@@ -40,7 +41,8 @@ def arrays_of(target: Any) -> Cubic:
 
 
 def cubic_log_density(linear, quadratic, cubic, position):
-    x = position.ravel()
+    leaves = [leaf.ravel() for leaf in jax.tree.leaves(position)]
+    x = leaves[0] if len(leaves) == 1 else jnp.concatenate(leaves)
     return linear @ x + x @ quadratic @ x + (cubic @ x) ** 3
 
 
@@ -50,5 +52,5 @@ def target_named(domain_name: str, steepness: str) -> steppe.Target:
 
 def center_for(domain: steppe.Domain, seed: int = 0) -> jnp.ndarray:
     """A center off every position."""
-    mask = domain.level_mask if len(domain.shape) == 2 else 1.0
+    mask = 1.0 if domain.coordinate_mask is None else domain.coordinate_mask
     return jnp.asarray(np.random.default_rng(seed).normal(0.4, 0.7, domain.shape) * mask)

@@ -4,7 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from steppe import errors
-from steppe.domain import Binary, Categorical, Domain, Ordinal, Permutation, Spin
+from steppe.domain import Binary, Categorical, Domain, Ordinal, Permutation, Product, Spin
 from steppe.target import Incremental, Target
 from steppe.audit import GradientAudit, audit_gradient
 from steppe import samplers
@@ -32,6 +32,7 @@ __all__ = [
     "Ordinal",
     "Spin",
     "Permutation",
+    "Product",
     "Incremental",
     "Target",
     "GradientAudit",

@@ -23,6 +23,11 @@ DOMAINS = {
     "ordinal": steppe.Ordinal(10, [-1.0, 0.1, 0.8]),
     "categorical": steppe.Categorical(10, 3),
     "ragged": steppe.Categorical(10, [2, 3] * 5),
+    "product": steppe.Product(
+        bits=steppe.Binary(3),
+        sizes=steppe.Ordinal((2, 2), [-1.0, 0.1, 0.8]),
+        kinds=steppe.Categorical(3, [2, 3, 4]),
+    ),
 }
 PUBLISHED_NAMES = {
     "Gibbs-1": steppe.gibbs(num_updates=1),

@@ -25,8 +25,8 @@ from contract.cases import (
 )
 from steppe.samplers import ALL_RECIPES
 
-# Spins share their code with bits and one-hot sites of equal size with ragged ones: all recipes on all five
-# domains run in the full suite, two recipes on all five and the rest on three in the fast one. A step without
+# Spins share their code with bits and one-hot sites of equal size with ragged ones: all recipes on all six
+# domains run in the full suite, two recipes on all six and the rest on four in the fast one. A step without
 # a decision is the beginning of one with it, block Gibbs and Hamming balls share their code with Gibbs, and
 # variants with their recipe: the least regular domain is enough for them in the fast suite.
 IN_FULL_SUITE = ("spin", "categorical")

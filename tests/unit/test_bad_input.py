@@ -97,7 +97,7 @@ TARGETS = {
     "energy is no function": (lambda: Target.from_energy(3.0, BITS), "got float"),
     "no domain": (lambda: Target(total, None), "got None"),
     "domain is a number": (lambda: Target(total, 64), "got 64"),
-    "domain is a class": (lambda: Target(total, steppe.Binary), "steppe.domain.Binary"),
+    "domain is a class": (lambda: Target(total, steppe.Binary), "domain.real.Binary"),
     "constraint is a number": (lambda: Target(total, BITS, is_valid=total), "float32"),
     "constraint per site": (lambda: Target(total, BITS, is_valid=lambda x: x > 0), "shape (3,)"),
     "constraint is no function": (lambda: Target(total, BITS, is_valid=True), "got bool"),

@@ -163,6 +163,10 @@ class Domain:
         """Levels as small unsigned integers, shape `(..., num_sites)`."""
         raise NotImplementedError
 
+    def levels_at(self, position: Array, sites: Array) -> Array:
+        """Levels of some sites of one position, at the cost of those."""
+        return self.to_levels(position[sites])
+
     def from_levels(self, levels: ArrayLike) -> Array:
         """Positions with the given levels."""
         raise NotImplementedError

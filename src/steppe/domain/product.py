@@ -134,10 +134,16 @@ class Product(Domain):
         return (is_level & self.level_mask).any(axis=-1)
 
     def to_levels(self, position: Array) -> Array:
+        return self._levels_of(position, np.arange(self.num_sites))
+
+    def levels_at(self, position: Array, sites: Array) -> Array:
+        return self._levels_of(position[sites], sites)
+
+    def _levels_of(self, position: Array, sites: Any) -> Array:
         real = position[..., 0] if self._has_rows else position
-        levels = jnp.sum(real[..., None] > self._midpoints.astype(real.dtype), axis=-1)
+        levels = jnp.sum(real[..., None] > jnp.asarray(self._midpoints, real.dtype)[sites], axis=-1)
         if self._has_rows:
-            levels = jnp.where(self._is_real, levels, jnp.argmax(position, axis=-1))
+            levels = jnp.where(jnp.asarray(self._is_real)[sites], levels, jnp.argmax(position, axis=-1))
         return levels.astype(self.level_dtype)
 
     def from_levels(self, levels: ArrayLike) -> Array:

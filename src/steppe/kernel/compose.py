@@ -29,7 +29,7 @@ from steppe.kernel.parameters import (
 )
 from steppe.kernel.penalty import NoPenalty, Penalty
 from steppe.kernel.proposals.center import check_center_is_stable
-from steppe.kernel.start import check_gradient, check_start, start_array
+from steppe.kernel.start import check_gradient, check_start, flatten_start, start_array
 from steppe.kernel.types import Block, ChainState, Coupling, SamplerState, StepInfo
 from steppe.pytree import is_concrete
 from steppe.target import Target
@@ -216,6 +216,7 @@ class Sampler(eqx.Module):
         key
             Needed only when the center is drawn at the start.
         """
+        position = flatten_start(self.target.domain, position)
         if is_concrete((position, self.target)):
             positions = self._repeat(start_array(position))
             what = "Chain" if self.replicas is None else "Replica"

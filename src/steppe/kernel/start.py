@@ -1,5 +1,7 @@
 """Where a chain may start: checked before anything runs, with the offending chain and value named."""
 
+from collections.abc import Mapping
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,9 +9,21 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.compiling import quick_jit
-from steppe.errors import StartError
+from steppe.domain import Domain
+from steppe.domain.structured import Structured, is_structured
+from steppe.errors import DomainError, StartError
 from steppe.pytree import is_concrete
 from steppe.target import Target
+
+
+def flatten_start(domain: Domain, positions: Structured) -> ArrayLike:
+    """Return starting positions as kernels hold them; what a log-density takes is welcome too."""
+    if not isinstance(positions, Mapping) and not is_structured(domain, positions):
+        return positions
+    try:
+        return domain.flatten(positions)
+    except DomainError as error:
+        raise StartError(f"The starting position does not fit {domain!r}: {error}") from error
 
 
 def start_array(positions: ArrayLike) -> np.ndarray:

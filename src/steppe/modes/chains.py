@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 
 from steppe.errors import RunError, StartError
-from steppe.kernel.start import check_start
+from steppe.kernel.start import check_start, flatten_start
 from steppe.modes.ladder import Member
 from steppe.run.anneal import Annealed, anneal
 from steppe.target import Target
@@ -51,6 +51,7 @@ def candidates(
     """
     states, kinds, spent = [], [], 0
     if initial is not None:
+        initial = flatten_start(target.domain, initial)
         check_start(target, initial, batched=True)
         initial = np.asarray(initial)
         spent = len(initial)

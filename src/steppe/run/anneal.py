@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 from steppe.compiling import jit_by_work
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe, Sampler
-from steppe.kernel.start import check_start
+from steppe.kernel.start import check_start, flatten_start
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.presented import Presented
 from steppe.pytree import as_pytree
@@ -160,6 +160,7 @@ def _start(
     if initial is None:
         initial = jax.vmap(sampler.target.domain.draw)(keys)
     else:
+        initial = flatten_start(sampler.target.domain, initial)
         check_start(sampler.target, initial, batched=True, num_chains=num_chains)
     return _evaluate(sampler, jnp.asarray(initial, jnp.result_type(float)), keys, follow=follow)
 

@@ -11,7 +11,7 @@ from jax import Array
 
 from steppe.errors import RunError, RunMismatchError
 from steppe.kernel.compose import Recipe
-from steppe.kernel.start import check_start
+from steppe.kernel.start import check_start, flatten_start
 from steppe.run.adaptation import Adapt, resolve_adaptation
 from steppe.run.describe import check_same_run, record_run
 from steppe.run.devices import Device, make_devices
@@ -70,7 +70,7 @@ def sample(
     thinning
         Steps per draw.
     initial
-        Starting positions, one per chain; uniform random ones by default.
+        Starting positions, one per chain, as the log-density takes them; uniform random ones by default.
     keep
         `"draws"`: positions and statistics; `"stats"`: statistics and running figures; `"none"`: running
         figures only.
@@ -117,6 +117,7 @@ def sample(
         raise RunError("`Adapt(pooled=True)` needs chains that can talk to each other; `shard` parts them.")
     engine = Engine(sampler, random_key("sample", key), plan, adapt=adaptation, devices=used)
     if initial is not None:
+        initial = flatten_start(target.domain, initial)
         check_start(target, initial, batched=True)
         if len(initial) != plan.num_chains:
             raise RunError(

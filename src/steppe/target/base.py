@@ -31,6 +31,7 @@ from jax.tree_util import Partial
 from jaxtyping import PyTree
 
 from steppe.domain import Domain
+from steppe.domain.structured import take_flat_positions
 from steppe.errors import TargetError
 from steppe.pytree import as_pytree, on_device
 from steppe.target import checking
@@ -97,9 +98,10 @@ class Target(eqx.Module, metaclass=_TargetType):
     Parameters
     ----------
     log_density
-        `U(position) → scalar` for one position of shape `domain.shape`, written in JAX. It may be a
-        pytree (an equinox module, a `jax.tree_util.Partial`): its arrays are then traced, and changing
-        them does not recompile.
+        `U(position) → scalar` for one position, written in JAX: an array of the shape of the sites (and of
+        their one-hot rows), or a dictionary of such arrays on a `Product`. It may be a pytree
+        (an equinox module, a `jax.tree_util.Partial`): its arrays are then traced, and changing them does
+        not recompile.
     domain
         Where the position lives.
     value_and_grad
@@ -119,7 +121,8 @@ class Target(eqx.Module, metaclass=_TargetType):
     A subclass is an `equinox.Module`: its fields are traced leaves, except `domain` and those declared with
     `equinox.field(static=True)`. It must define `log_density`, and may define any of the methods named above
     and `move_differences`, `canonical` and `distance`; `incremental` is then a property. What it returns is
-    checked, and masked where the position is not valid, as if the functions had been given to `Target`.
+    checked, and masked where the position is not valid, as if the functions had been given to `Target`. Its
+    methods take positions as samplers hold them; `self.domain.unflatten` gives them shapes and names.
 
     Examples
     --------
@@ -393,7 +396,7 @@ class WrappedTarget(Target):
         incremental: Incremental[PyTree] | None = None,
     ) -> None:
         self.domain = domain
-        self._functions = _Functions(
+        functions = _Functions(
             log_density=_as_function("log_density", log_density),
             value_and_grad=_as_optional_function("value_and_grad", value_and_grad),
             batched_value_and_grad=_as_optional_function("batched_value_and_grad", batched_value_and_grad),
@@ -401,6 +404,7 @@ class WrappedTarget(Target):
             is_valid=_as_optional_function("is_valid", is_valid),
             incremental=_as_incremental(incremental),
         )
+        self._functions = take_flat_positions(domain, functions)
 
     def log_density(self, position: Array) -> Array:
         """The function given."""

@@ -152,7 +152,7 @@ class GibbsBlock(eqx.Module):
     def bases(self, target: Target, state: ChainState, sites: Array) -> tuple[Array, Array]:
         """Points a candidate set may be built about, and which of them exist."""
         counts = jnp.asarray(target.domain.num_levels)[sites]
-        levels = target.domain.to_levels(state.position[sites]).astype(jnp.int32)
+        levels = target.domain.levels_at(state.position, sites).astype(jnp.int32)
         if self.radius is None:
             return levels[None], jnp.ones(1, bool)
         shifts = jnp.asarray(self._shifts(target))
@@ -202,7 +202,7 @@ class GibbsBlock(eqx.Module):
             along = jax.vmap(_differences_along, (None, None, None, None, 0))
             relative = along(target, state.position, cache, sites, levels)
         # The current state is a candidate and its log-density is known: it fixes the zero.
-        current = target.domain.to_levels(state.position[sites])
+        current = target.domain.levels_at(state.position, sites)
         here = jnp.argmax(jnp.all(levels == current, axis=1))
         values = state.log_density + (relative - relative[here])
         # Differences about an impossible point say nothing. States near it stay: balanced.

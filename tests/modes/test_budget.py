@@ -10,9 +10,10 @@ import pytest
 
 import steppe
 from exact_targets import polynomial_target
-from steppe.diagnostics.neighbours import evaluations_per_table, gains
+from steppe.diagnostics.neighbours import gains
 from steppe.domain import Permutation
 from steppe.errors import RunError
+from steppe.kernel.cost import evaluations_per_table
 from steppe.kernel.proposals.permutation_moves import differences
 from steppe.modes import measure
 

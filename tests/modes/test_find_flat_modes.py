@@ -8,8 +8,9 @@ import pytest
 import steppe
 from steppe.diagnostics.flatness import one_site_gaps
 from steppe.errors import RecipeError, RunError, StartError
-from steppe.modes.climbing import Found
-from steppe.modes.wander import wandered
+from steppe.kernel.cost import EvaluationCounter
+from steppe.modes.local_search import Found
+from steppe.modes.plateau_walk import walk_plateaus
 from steppe.targets import paper_bernoulli, planted_mixture, planted_plateau, tsp_paper
 
 KEY = jax.random.key(0)
@@ -139,17 +140,19 @@ def test_a_domain_of_few_valid_positions_asks_for_starts():
     assert all(bool(FEW_VALID.is_valid(mode.position)) for mode in found)
 
 
-def test_walk_over_level_ground_leaves_the_edge_where_the_climb_ended():
+def test_plateau_walk_leaves_the_edge_where_the_local_search_ended():
     planted = planted_plateau(1, num_sites=40, num_wells=3)
     edge = planted.plateau.copy()
     edge[:3] = 1 - edge[:3]
-    found = Found(np.stack([edge, planted.wells[0]]), np.array([-9.0, 0.0]), np.ones((2, 1), int), 0)
-    walked = wandered(planted.target, found, KEY, 10_000)
+    found = Found(np.stack([edge, planted.wells[0]]), np.array([-9.0, 0.0]), np.ones((2, 1), int))
+    counter = EvaluationCounter(planted.target, 10_000)
+    walked = walk_plateaus(planted.target, found, KEY, counter, 10_000)
     distances = np.abs(walked.states[:, None] - np.stack([planted.plateau, planted.wells[0]])).sum(axis=-1)
     assert distances.min(axis=0)[0] < 3  # inside
     assert distances.min(axis=0)[1] == 0  # a well has no level ground
-    assert walked.num_evaluations == 2 * (16 + 1)
-    assert wandered(planted.target, found, KEY, 5) is found
+    assert counter.num_made == 2 * (16 + 1)
+    too_few = counter.num_made + 5
+    assert walk_plateaus(planted.target, found, KEY, counter, too_few) is found
 
 
 def test_gaps_of_a_mode_of_a_cut_follow_from_its_height(float64):

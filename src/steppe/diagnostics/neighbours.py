@@ -7,7 +7,6 @@ of flatness ask only for the gains of all changes and for the state after one of
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.kernel.cost import evaluations_per_move_table, evaluations_per_site_table
 from steppe.kernel.proposals.permutation_moves import TABLED, apply_move, as_move, differences
 from steppe.target import Target
 
@@ -36,15 +35,3 @@ def after(target: Target, position: Array, change: Array) -> Array:
     insert = TABLED.index("insert")
     move = as_move("insert", row, column, kind)
     return apply_move(TABLED, position, move._replace(shift=jnp.where(kind == insert, move.shift, 0)))
-
-
-def makes_tables(target: Target) -> bool:
-    """Whether the target makes tables of differences itself."""
-    return target.has_differences if target.domain.is_site_product else target.has_move_differences
-
-
-def evaluations_per_table(target: Target) -> int:
-    """Evaluations that one call of `gains` makes, on orders a table for each kind of move."""
-    if target.domain.is_site_product:
-        return evaluations_per_site_table(target)
-    return sum(evaluations_per_move_table(target, kind) for kind in TABLED)

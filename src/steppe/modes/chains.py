@@ -1,66 +1,68 @@
-"""The chains that look for modes: how many, from where, and the states they leave to climb from."""
+"""Chains that look for modes: how many, from where, and the states they leave to local searches."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.errors import RunError, StartError
+from steppe.kernel.cost import EvaluationCounter
 from steppe.kernel.start import check_start, flatten_start
 from steppe.modes.ladder import Member
 from steppe.run.anneal import Annealed, anneal
 from steppe.target import Target
 
-# Of the budget: chains get the first share; draws of starting positions that are not valid may take another.
-CHAIN_SHARE, REDRAW_SHARE = 0.5, 0.05
+# Of the budget: chains get the first fraction; draws of starting positions that are not valid may take
+# another.
+CHAIN_FRACTION, REDRAW_FRACTION = 0.5, 0.05
 STEPS_PER_CHAIN = 200
-LEAST_CHAINS, MOST_CHAINS, LEAST_STEPS = 4, 512, 20
+MIN_CHAINS, MAX_CHAINS, MIN_STEPS = 4, 512, 20
 START_ATTEMPTS = 100
 # A starting position is evaluated when it is chosen and when the run checks it.
 EVALUATIONS_PER_START = 2
 
 
 class Candidates(NamedTuple):
-    """States to climb from, the kind of chain that met each, and what they cost."""
+    """States to search from, and the kind of chain that met each."""
 
     states: np.ndarray
     kinds: np.ndarray
-    num_evaluations: int
 
 
-def candidates(
+def run_chains(
     target: Target,
     members: list[Member],
     key: Array,
-    budget: int,
-    initial: Any,
+    counter: EvaluationCounter,
+    initial: ArrayLike | None,
     report: Callable[[int], None],
 ) -> Candidates:
     """Run the chains of every member and collect where they ended and the best they met.
 
     Parameters
     ----------
-    target, members, key, budget
-        What to look at, how, and for how many evaluations in all.
+    target, members, key, counter
+        What to look at, how, and the counter of evaluations; chains get a fraction of its budget.
     initial
         Positions to start from, or `None` for uniform ones.
     report
         Called with the number of members done.
     """
-    states, kinds, spent = [], [], 0
+    states, kinds, given = [], [], None
     if initial is not None:
         initial = flatten_start(target.domain, initial)
         check_start(target, initial, batched=True)
-        initial = np.asarray(initial)
-        spent = len(initial)
-    budget -= spent
+        given = np.asarray(initial)
+        counter.record(values=len(given))
+    budget = counter.num_left
     for index, member in enumerate(members):
-        num_chains, num_steps = _chains(member, int(CHAIN_SHARE * budget / len(members)))
+        num_chains, num_steps = _split(member, int(CHAIN_FRACTION * budget / len(members)))
         own = jax.random.fold_in(key, index)
-        redraws = int(REDRAW_SHARE * budget / len(members)) // num_chains
-        positions, num_drawn = _starting_positions(target, own, num_chains, initial, redraws)
+        redraws = int(REDRAW_FRACTION * budget / len(members)) // num_chains
+        positions, num_drawn = _draw_starts(target, own, num_chains, given, redraws)
         walked = anneal(
             target,
             member.recipe,
@@ -71,33 +73,33 @@ def candidates(
             initial=positions,
             progress=False,
         )
-        met = _met(target, walked)
+        counter.record(values=num_drawn + num_chains * (_price(member, num_steps) - 1))
+        met = _collect(target, walked)
         states.append(met)
         kinds.append(np.full(len(met), index))
-        spent += num_drawn + num_chains * (_cost(member, num_steps) - 1)
         report(index + 1)
-    return Candidates(np.concatenate(states), np.concatenate(kinds), spent)
+    return Candidates(np.concatenate(states), np.concatenate(kinds))
 
 
-def _cost(member: Member, num_steps: int) -> int:
+def _price(member: Member, num_steps: int) -> int:
     """Evaluations of one chain, its start included."""
     return EVALUATIONS_PER_START + member.evaluations_once + num_steps * member.evaluations_per_step
 
 
-def _chains(member: Member, budget: int) -> tuple[int, int]:
+def _split(member: Member, budget: int) -> tuple[int, int]:
     """Split a budget into chains and steps."""
-    once, per_step = _cost(member, 0), member.evaluations_per_step
-    steps = min(STEPS_PER_CHAIN, (budget // LEAST_CHAINS - once) // per_step)
-    if steps < LEAST_STEPS:
-        least = LEAST_CHAINS * _cost(member, LEAST_STEPS)
+    once, per_step = _price(member, 0), member.evaluations_per_step
+    steps = min(STEPS_PER_CHAIN, (budget // MIN_CHAINS - once) // per_step)
+    if steps < MIN_STEPS:
+        minimum = MIN_CHAINS * _price(member, MIN_STEPS)
         raise RunError(
             f"`find_flat_modes(budget=...)` leaves {budget} evaluations for the chains called "
-            f"{member.name!r}, which need {least}. Raise it to some {10 * least}."
+            f"{member.name!r}, which need {minimum}. Raise it to some {10 * minimum}."
         )
-    return min(MOST_CHAINS, budget // _cost(member, steps)), steps
+    return min(MAX_CHAINS, budget // _price(member, steps)), steps
 
 
-def _starting_positions(
+def _draw_starts(
     target: Target, key: Array, num_chains: int, initial: np.ndarray | None, redraws: int
 ) -> tuple[np.ndarray, int]:
     """Positions inside the support, and how many were evaluated to find them."""
@@ -118,7 +120,7 @@ def _starting_positions(
     )
 
 
-def _met(target: Target, walked: Annealed) -> np.ndarray:
+def _collect(target: Target, walked: Annealed) -> np.ndarray:
     """Where each chain ended and the best it met; of an ensemble also the center, if it is valid."""
     shape = target.domain.shape
     groups = [walked.best_position, walked.position]

@@ -1,18 +1,20 @@
-"""`find_flat_modes`: chains look, climbs end them on modes, measures rank what was found."""
+"""`find_flat_modes`: chains look, local searches end on modes, measures rank what was found."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.diagnostics.flatness import one_site_gaps
-from steppe.modes.chains import candidates
-from steppe.modes.climbing import climbed
+from steppe.kernel.cost import EvaluationCounter
+from steppe.modes.chains import run_chains
 from steppe.modes.ladder import PRICES, ladder
-from steppe.modes.measure import default_variance, measured
-from steppe.modes.merge import merged
+from steppe.modes.local_search import search_locally
+from steppe.modes.measure import default_variance, measure_modes
+from steppe.modes.merge import merge_modes
+from steppe.modes.plateau_walk import walk_plateaus
 from steppe.modes.result import FlatModes
-from steppe.modes.wander import wandered
 from steppe.run.progress import count_bar
 from steppe.target import Target
 from steppe.validation import choice, count, random_key
@@ -20,10 +22,10 @@ from steppe.validation import choice, count, random_key
 Flatness = Literal["gap", "local_entropy"]
 
 DEFAULT_BUDGET = 200_000
-# Of the budget, after the share of the chains; measures get what is left.
-CLIMB_SHARE = 0.3
-# A mode that changes in fewer sites than this share is the same mode.
-SEPARATION_SHARE = 0.1
+# Of the budget, after the fraction of the chains; measures get what is left.
+SEARCH_FRACTION = 0.3
+# A mode that changes in fewer sites than this fraction is the same mode.
+SEPARATION_FRACTION = 0.1
 
 
 def find_flat_modes(
@@ -35,7 +37,7 @@ def find_flat_modes(
     flatness: Flatness = "gap",
     separation: int | None = None,
     coupling_variance: float | None = None,
-    initial: Any = None,
+    initial: ArrayLike | None = None,
     progress: bool | None = None,
 ) -> FlatModes:
     """Look for modes that are both high and flat.
@@ -43,7 +45,7 @@ def find_flat_modes(
     Parameters
     ----------
     target
-        What to look at. On orders (`Permutation`) a change is a swap, a reversal or an insertion.
+        What to look at. On permutations a change is a swap, a reversal or an insertion.
     key
         Random key; the same key gives the same answer.
     num_modes
@@ -51,8 +53,8 @@ def find_flat_modes(
     budget
         How many evaluations to make at most: of the log-density, of its gradient, or of a table of
         differences that the target makes itself. `num_evaluations` of the result counts all of them: drawing
-        and checking starts, chains, climbs, walks over level ground and measures. Sums over all states of a
-        small domain and estimates of local entropies are limited to what is left: estimates have larger
+        and checking starts, chains, local searches, walks over plateaus and measures. Sums over all states of
+        a small domain and estimates of local entropies are limited to what is left: estimates have larger
         errors then, and where not even those can be paid for, the entropy is NaN.
     flatness
         Rank by `"gap"`: `U − ½ Σ |ΔU|` per site, the price at which a mode is worth what changes of one site
@@ -86,22 +88,21 @@ def find_flat_modes(
     wanted, total = count(f"{name}(num_modes=...)", num_modes), count(f"{name}(budget=...)", budget)
     ranked_by = choice(f"{name}(flatness=...)", flatness, Flatness)
     domain = target.domain
-    apart = max(2, round(SEPARATION_SHARE * domain.num_sites))
+    apart = max(2, round(SEPARATION_FRACTION * domain.num_sites))
     apart = apart if separation is None else count(f"{name}(separation=...)", separation)
     variance = default_variance(target, coupling_variance)
-    members = ladder(target)
+    members, counter = ladder(target), EvaluationCounter(target, total)
     with count_bar("looking for modes", len(members) + 2, progress) as report:
-        met = candidates(target, members, key, total, initial, report)
-        left = total - met.num_evaluations
-        share = min(int(CLIMB_SHARE * total), left)
-        found = climbed(target, met, len(members), share)
-        spent = found.num_evaluations - met.num_evaluations
-        found = wandered(target, found, jax.random.fold_in(key, len(members) + 1), share - spent)
+        met = run_chains(target, members, key, counter, initial, report)
+        limit = counter.num_made + min(int(SEARCH_FRACTION * total), counter.num_left)
+        found = search_locally(target, met, len(members), counter, limit)
+        found = walk_plateaus(target, found, jax.random.fold_in(key, len(members) + 1), counter, limit)
         report(len(members) + 1)
         gaps = one_site_gaps(target, found.states, exact=False)
+        counter.record(values=len(found.states), tables=len(found.states))
         scores = found.log_density - PRICES[-1] * domain.num_sites * gaps.mean_absolute
-        stands_for = merged(target, found.states, scores, apart)
-        table = measured(
+        stands_for = merge_modes(target, found.states, scores, apart)
+        table = measure_modes(
             target,
             found,
             gaps,
@@ -110,7 +111,7 @@ def find_flat_modes(
             members=[member.name for member in members],
             key=jax.random.fold_in(key, len(members)),
             num_modes=wanted,
-            budget=total - found.num_evaluations,
+            counter=counter,
             ranked_by=ranked_by,
             coupling_variance=variance,
         )

@@ -1,4 +1,4 @@
-"""Everything known about the modes found, and the order in which they are shown."""
+"""Measures of the modes found: everything known about them, and the order in which they are shown."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,9 @@ from steppe.diagnostics.flatness.log_tables import log_table, smoothed
 from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import map_states
 from steppe.errors import RunError
-from steppe.modes.climbing import Found, gap_cost
-from steppe.modes.merge import differing_sites, labels, pareto_front
+from steppe.kernel.cost import EvaluationCounter
+from steppe.modes.local_search import Found, price_of_differences
+from steppe.modes.merge import count_differing_sites, find_pareto_front, label_modes
 from steppe.modes.result import FlatModes, Mode
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.target import Target
@@ -30,13 +31,12 @@ SHORTLIST = 2
 
 
 class Measures(NamedTuple):
-    """Figures of modes, one entry each, and what they cost; the entropy is NaN where it was not measured."""
+    """Statistics of modes, one entry each; the entropy is NaN where it was not measured."""
 
     entropy: np.ndarray
     entropy_error: np.ndarray
     mass: np.ndarray
     mass_error: np.ndarray
-    num_evaluations: int
 
 
 def default_variance(target: Target, given: float | None) -> float:
@@ -46,7 +46,7 @@ def default_variance(target: Target, given: float | None) -> float:
     return positive("find_flat_modes(coupling_variance=...)", given, default)
 
 
-def measured(
+def measure_modes(
     target: Target,
     found: Found,
     gaps: OneSiteGaps,
@@ -56,7 +56,7 @@ def measured(
     members: list[str],
     key: Array,
     num_modes: int,
-    budget: int,
+    counter: EvaluationCounter,
     ranked_by: str,
     coupling_variance: float,
 ) -> FlatModes:
@@ -72,26 +72,26 @@ def measured(
         Names of the kinds of chains.
     key
         For estimates of the local entropy.
-    budget
-        Evaluations that are left.
+    counter
+        Of evaluations.
     num_modes, ranked_by, coupling_variance
         As in `find_flat_modes`.
     """
     leaders = np.unique(stands_for)
-    is_front = pareto_front(found.log_density[leaders], -gaps.mean_absolute[leaders])
+    is_front = find_pareto_front(found.log_density[leaders], -gaps.mean_absolute[leaders])
     # The front first: a high mode that is rough must not be cut away by many that are low and smooth.
     leaders = leaders[np.lexsort((-scores[leaders], ~is_front))][: SHORTLIST * num_modes]
-    measures = _measures(target, found, stands_for, leaders, coupling_variance, key, budget)
+    measures = _measure(target, found, stands_for, leaders, coupling_variance, key, counter)
     if ranked_by == "local_entropy":
-        leaders, measures = _with_entropy(leaders, measures, budget)
+        leaders, measures = _with_entropy(leaders, measures, counter.num_left)
     entropy = measures.entropy
     flatness = -gaps.mean_absolute[leaders] if ranked_by == "gap" else entropy
-    is_front = pareto_front(found.log_density[leaders], flatness)
+    is_front = find_pareto_front(found.log_density[leaders], flatness)
     ranks = scores[leaders] if ranked_by == "gap" else entropy
     shown = np.lexsort((-ranks, ~is_front))[:num_modes]
     shown = shown[np.argsort(-ranks[shown], kind="stable")]
     visits = np.stack([found.visits[stands_for == leader].sum(axis=0) for leader in leaders])
-    names = labels(gaps.mean_absolute[leaders[shown]])
+    names = label_modes(gaps.mean_absolute[leaders[shown]])
     modes = tuple(
         Mode(
             position=found.states[leaders[i]],
@@ -112,8 +112,7 @@ def measured(
         )
         for i, label in zip(shown, names, strict=True)
     )
-    spent = found.num_evaluations + measures.num_evaluations
-    return FlatModes(modes, ranked_by, float(coupling_variance), spent, len(found.states))
+    return FlatModes(modes, ranked_by, float(coupling_variance), counter.num_made, len(found.states))
 
 
 def _with_entropy(leaders: np.ndarray, measures: Measures, budget: int) -> tuple[np.ndarray, Measures]:
@@ -133,54 +132,55 @@ def _with_entropy(leaders: np.ndarray, measures: Measures, budget: int) -> tuple
     return leaders[is_known], kept
 
 
-def _measures(
+def _measure(
     target: Target,
     found: Found,
     stands_for: np.ndarray,
     leaders: np.ndarray,
     coupling_variance: float,
     key: Array,
-    budget: int,
+    counter: EvaluationCounter,
 ) -> Measures:
     """Local entropies and basins: exact where all states can be paid for, else estimates."""
     domain, states = target.domain, found.states[leaders]
-    if domain.is_site_product and domain.num_states <= min(MAX_SUMMED, budget):
-        return _summed(target, states, coupling_variance)
+    if domain.is_site_product and domain.num_states <= min(MAX_SUMMED, counter.num_left):
+        counter.record(values=domain.num_states)
+        return _sum_exactly(target, states, coupling_variance)
     plain = np.array([found.visits[stands_for == leader, 0].sum() for leader in leaders], float)
     size = max(found.visits[:, 0].sum(), 1)
-    entropy, error, cost = _entropies(target, states, coupling_variance, key, budget)
-    return Measures(entropy, error, plain / size, share_error(plain / size, size), cost)
+    entropy, error = _estimate_entropies(target, states, coupling_variance, key, counter)
+    return Measures(entropy, error, plain / size, share_error(plain / size, size))
 
 
-def _summed(target: Target, states: np.ndarray, coupling_variance: float) -> Measures:
-    """Exact figures from one table of all states; a mode that no chain met goes to the nearest one found."""
+def _sum_exactly(target: Target, states: np.ndarray, coupling_variance: float) -> Measures:
+    """Exact statistics from a table of all states; a mode that no chain met goes to the nearest one found."""
     domain, table = target.domain, log_table(target)
     index = np.asarray(domain.index(jnp.asarray(states, jnp.result_type(float))))
     entropy = smoothed(table, domain, coupling_variance).ravel()[index]
     basins = basins_of_table(target, table)
-    near = np.stack([differing_sites(domain, state, basins.modes) for state in states])
+    near = np.stack([count_differing_sites(domain, state, basins.modes) for state in states])
     mass = np.bincount(np.argmin(near, axis=0), weights=basins.mass, minlength=len(states))
-    return Measures(entropy, np.zeros(len(states)), mass, np.zeros(len(states)), domain.num_states)
+    return Measures(entropy, np.zeros(len(states)), mass, np.zeros(len(states)))
 
 
-def _entropies(
-    target: Target, states: np.ndarray, coupling_variance: float, key: Array, budget: int
-) -> tuple[np.ndarray, np.ndarray, int]:
-    """Local entropies of the first states that can be paid for, their errors, and what they cost.
+def _estimate_entropies(
+    target: Target, states: np.ndarray, coupling_variance: float, key: Array, counter: EvaluationCounter
+) -> tuple[np.ndarray, np.ndarray]:
+    """Local entropies of the first states that can be paid for, and their errors.
 
-    On orders it is the log-mass within one move.
+    On permutations it is the log-mass within one move.
     """
     values, errors = np.full((2, len(states)), np.nan)
     if not target.domain.is_site_product:
-        one = gap_cost(target)
-        size = min(len(states), budget // one)
+        size = min(len(states), counter.num_left // price_of_differences(counter))
         if size:
             values[:size], errors[:size] = map_states(_move_mass, target, states[:size]), 0.0
-        return values, errors, size * one
-    particles = next(
-        (n for n in NUM_PARTICLES if len(states) * _cost(target, n) <= budget), NUM_PARTICLES[-1]
-    )
-    size = min(len(states), budget // _cost(target, particles))
+        counter.record(values=size, tables=size)
+        return values, errors
+    prices = {num: _price(target, counter, num) for num in NUM_PARTICLES}
+    fitting = (num for num in NUM_PARTICLES if len(states) * prices[num] <= counter.num_left)
+    particles = next(fitting, NUM_PARTICLES[-1])
+    size = min(len(states), counter.num_left // prices[particles])
     if size:
         estimate = local_entropy(
             target,
@@ -192,12 +192,14 @@ def _entropies(
             exact=False,
         )
         values[:size], errors[:size] = estimate.value, estimate.standard_error
-    return values, errors, size * _cost(target, particles)
+    counter.record(values=size * prices[particles])
+    return values, errors
 
 
-def _cost(target: Target, num_particles: int) -> int:
+def _price(target: Target, counter: EvaluationCounter, num_particles: int) -> int:
     """Evaluations of one estimate: the state, then every particle at every temperature."""
-    return (1 + num_particles * NUM_TEMPERATURES) * (2 if target.has_differences else 1)
+    num_states = 1 + num_particles * NUM_TEMPERATURES
+    return counter.price(values=num_states, tables=num_states if target.has_differences else 0)
 
 
 def _move_mass(target: Target, state: Array) -> Array:

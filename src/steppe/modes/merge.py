@@ -1,4 +1,4 @@
-"""Which modes are the same, which are better, which are alike."""
+"""Merging of modes: which are the same, which are better, which are alike."""
 
 from functools import partial
 
@@ -12,10 +12,10 @@ from steppe.target import Target
 
 # Modes are called flat and sharp where the roughest flat one is less than half as rough as the smoothest
 # sharp one.
-LEAST_RATIO = 2.0
+MIN_RATIO = 2.0
 
 
-def same_form(target: Target, states: np.ndarray) -> np.ndarray:
+def canonicalize(target: Target, states: np.ndarray) -> np.ndarray:
     """Write states that stand for the same thing the same way: a tour may start anywhere."""
     return np.asarray(_canonical(target, states), states.dtype)
 
@@ -26,42 +26,42 @@ def _canonical(target: Target, states: Array) -> Array:
 
 
 @quick_jit
-def distances_to(target: Target, state: Array, others: Array) -> Array:
+def measure_distances(target: Target, state: Array, others: Array) -> Array:
     """How far states are from one, in sites, places or edges."""
     return jax.vmap(partial(target.distance, state))(others)
 
 
-def differing_sites(domain: Domain, state: np.ndarray, others: np.ndarray) -> np.ndarray:
+def count_differing_sites(domain: Domain, state: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Number of sites in which states differ from one."""
     differs = others != state
     return differs.reshape(len(others), domain.num_sites, -1).any(axis=-1).sum(axis=-1)
 
 
-def merged(target: Target, states: np.ndarray, scores: np.ndarray, separation: int) -> np.ndarray:
+def merge_modes(target: Target, states: np.ndarray, scores: np.ndarray, separation: int) -> np.ndarray:
     """Index of the mode that stands for each: the best one by score within less than `separation`."""
     stands_for = np.full(len(states), -1)
     for index in np.argsort(-scores, kind="stable"):
         if stands_for[index] < 0:
-            is_near = np.asarray(distances_to(target, states[index], states)) < separation
+            is_near = np.asarray(measure_distances(target, states[index], states)) < separation
             stands_for[(stands_for < 0) & is_near] = index
             stands_for[index] = index
     return stands_for
 
 
-def pareto_front(height: np.ndarray, flatness: np.ndarray) -> np.ndarray:
+def find_pareto_front(height: np.ndarray, flatness: np.ndarray) -> np.ndarray:
     """Boolean: no other is at least as high and as flat, and better in one."""
     is_no_worse = (height[:, None] >= height) & (flatness[:, None] >= flatness)
     is_better = (height[:, None] > height) | (flatness[:, None] > flatness)
     return np.logical_not((is_no_worse & is_better).any(axis=0))
 
 
-def labels(roughness: np.ndarray) -> list[str]:
+def label_modes(roughness: np.ndarray) -> list[str]:
     """Name two groups of modes if their roughness leaves a gap of a factor between them."""
     ordered = np.sort(roughness)
     if len(ordered) < 2 or ordered[-1] <= 0:
         return ["–"] * len(roughness)
     ratios = ordered[1:] / np.maximum(ordered[:-1], 1e-6 * ordered[-1])
     widest = int(np.argmax(ratios))
-    if ratios[widest] < LEAST_RATIO:
+    if ratios[widest] < MIN_RATIO:
         return ["–"] * len(roughness)
     return ["flat" if value <= ordered[widest] else "sharp" for value in roughness]

@@ -76,7 +76,7 @@ class FlatModes(Presented):
     coupling_variance
         `η` of the local entropies.
     num_evaluations
-        Evaluations made, at most the budget: starts, chains, climbs and measures.
+        Evaluations made, at most the budget: starts, chains, local searches and measures.
     num_found
         Distinct modes before merging and cutting.
     """

@@ -9,9 +9,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.diagnostics.flatness.log_tables import law_of, log_table, steepest_roots
-from steppe.diagnostics.neighbours import after, gains, makes_tables
+from steppe.diagnostics.neighbours import after, gains
 from steppe.diagnostics.states import Progress, flat_states, is_exact_wanted, map_states
 from steppe.errors import DomainError
+from steppe.kernel.cost import makes_tables
 from steppe.target import Target
 from steppe.validation import count, positive
 

@@ -1,7 +1,7 @@
 """What a data set is: the arrays and where they come from."""
 
 import dataclasses
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -94,7 +94,18 @@ class Dataset:
         return f"Dataset({self.card.name}, {sizes} × {self.train.x.shape[1]})"
 
 
-def sized(splits: tuple[Split, ...], card: dict[str, Any]) -> Card:
+class CardFields(TypedDict):
+    """What a card says but the size."""
+
+    name: str
+    source: str
+    licence: str
+    sha256: dict[str, str]
+    preprocessing: str
+    is_verified: NotRequired[bool]
+
+
+def sized(splits: tuple[Split, ...], card: CardFields) -> Card:
     """Complete a card with the size of the splits."""
     rows = sum(len(split) for split in splits)
     return Card(**card, rows=rows, columns=splits[0].x.shape[1])

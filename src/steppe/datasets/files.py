@@ -12,7 +12,7 @@ import os
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple, cast
 
 from steppe.datasets.download import File, download
 from steppe.errors import DataError, MissingDataError
@@ -134,8 +134,9 @@ def _unpacked(found: Found) -> bytes:
             if member is None:
                 raise KeyError(f"{found.file.member} is not a file")
             return _bounded(member)
-    openers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open}
-    with openers.get(found.path.suffix, io.open)(found.path, "rb") as stream:
+    openers = {".gz": gzip.open, ".xz": lzma.open}
+    opened = openers.get(found.path.suffix, io.open)(found.path, "rb")
+    with cast("IO[bytes]", opened) as stream:
         return _bounded(stream)
 
 

@@ -2,11 +2,10 @@
 
 import io
 import zlib
-from typing import Any
 
 import numpy as np
 
-from steppe.datasets.card import Dataset, Split, sized
+from steppe.datasets.card import CardFields, Dataset, Split, sized
 from steppe.datasets.download import File
 from steppe.datasets.files import Found, Lookup, contents
 from steppe.errors import DataError
@@ -130,7 +129,7 @@ def _images(
     found: tuple[Found, ...],
     preprocessing: str,
 ) -> Dataset:
-    card = {
+    card: CardFields = {
         "name": name,
         "source": source,
         "licence": licence,
@@ -160,7 +159,7 @@ def _idx(found: Found, shape: tuple[int, ...]) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=start).reshape(sizes)
 
 
-def _matlab(what: str, found: Found) -> dict[str, Any]:
+def _matlab(what: str, found: Found) -> dict[str, np.ndarray]:
     from scipy.io import loadmat
 
     try:

@@ -7,8 +7,8 @@ from typing import Any
 from steppe.datasets import catalogue, embedded, images, tabular
 from steppe.datasets.card import Dataset
 from steppe.datasets.files import Lookup
-from steppe.datasets.gset import load_gset
-from steppe.datasets.tsplib import load_tsplib
+from steppe.datasets.gset import GraphInstance, load_gset
+from steppe.datasets.tsplib import TspInstance, load_tsplib
 from steppe.errors import DataError
 
 TABLES: dict[str, Callable[[Lookup, bool], Dataset]] = {
@@ -26,7 +26,10 @@ OTHERS: dict[str, Callable[[Lookup], Dataset]] = {
     "digits": embedded.load_digits,
     "breast-cancer": embedded.load_breast_cancer,
 }
-COLLECTIONS: dict[str, Callable[[str, Lookup], Any]] = {"tsplib": load_tsplib, "gset": load_gset}
+COLLECTIONS: dict[str, Callable[[str, Lookup], TspInstance | GraphInstance]] = {
+    "tsplib": load_tsplib,
+    "gset": load_gset,
+}
 
 
 def load(

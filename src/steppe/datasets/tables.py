@@ -3,11 +3,11 @@
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from steppe.datasets.card import Dataset, Split, sized
+from steppe.datasets.card import CardFields, Dataset, Split, sized
 from steppe.errors import DataError
 
 VALIDATION_SHARE = 0.01  # the last of the shuffled training rows, as in the published experiments
@@ -63,7 +63,7 @@ def read_rows(what: str, content: bytes, *, num_columns: int | None = None) -> l
 
 def read_numbers(
     what: str, content: bytes, *, skip_rows: int = 0, columns: Sequence[int] | None = None
-) -> Any:
+) -> np.ndarray:
     """Read comma-separated numbers as float64.
 
     Parameters
@@ -120,7 +120,7 @@ def one_hot(what: str, values: Sequence[str], categories: Sequence[str], column:
     return (np.asarray(values)[:, None] == np.asarray(categories)[None]).astype(float)
 
 
-def dataset(raw: Raw, card: dict[str, Any], *, as_published: bool) -> Dataset:
+def dataset(raw: Raw, card: CardFields, *, as_published: bool) -> Dataset:
     """Scale the features and cut the table into splits.
 
     Parameters

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from steppe.datasets.card import Dataset
+from steppe.datasets.card import CardFields, Dataset
 from steppe.datasets.download import File
 from steppe.datasets.files import Found, Lookup, contents
 from steppe.datasets.tables import Raw, dataset, number_column, one_hot, read_numbers, read_rows
@@ -241,7 +241,7 @@ def _blog_tables(found: Found) -> tuple[np.ndarray, np.ndarray]:
 
 def _card(
     name: str, source: str, licence: str, found: Sequence[Found], steps: str, as_published: bool
-) -> dict[str, object]:
+) -> CardFields:
     scaling = (
         "features mapped to [0, 1] over all rows, then standardised by the training rows"
         if as_published

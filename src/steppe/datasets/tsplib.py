@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -98,7 +97,7 @@ def read_tsplib(path: str | PathLike[str]) -> TspInstance:
 
 
 def _parsed(what: str, text: str) -> TspInstance:
-    vrplib: Any = needed("vrplib.parse", "data", "Reading TSPLIB files")
+    vrplib = needed("vrplib.parse", "data", "Reading TSPLIB files")
     rest, weights = _without_weights(text)
     try:
         fields = vrplib.parse_vrplib(rest, compute_edge_weights=False)

@@ -4,9 +4,10 @@ A built sampler needs no bridge: it has the two functions of BlackJAX's `Samplin
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.domain import Domain
 from steppe.errors import RecipeError
@@ -49,14 +50,14 @@ def to_blackjax(recipe: Recipe, domain: Domain) -> BlackjaxMcmc:
             f"`steppe.Binary(64)`; got {recipe!r} and {domain!r}."
         )
 
-    def bound(log_density: LogDensity, numbers: dict[str, Any]) -> Sampler:
+    def bound(log_density: LogDensity, numbers: dict[str, ArrayLike]) -> Sampler:
         return recipe.replace(**numbers).build(Target(log_density, domain), audit=False)
 
     def init(position: Array, log_density: LogDensity) -> SamplerState:
         return bound(log_density, {}).init(position)
 
     def step(
-        key: Array, state: SamplerState, log_density: LogDensity, **numbers: Any
+        key: Array, state: SamplerState, log_density: LogDensity, **numbers: ArrayLike
     ) -> tuple[SamplerState, StepInfo]:
         return bound(log_density, numbers).step(key, state)
 

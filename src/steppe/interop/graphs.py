@@ -15,9 +15,12 @@ from steppe.domain import Binary, Spin, Variable
 from steppe.errors import TargetError
 from steppe.optional import needed
 from steppe.targets.checks import array_of_shape, choice, number, positive, real_array
-from steppe.targets.graphs import Graph, read_graph
+from steppe.targets.graphs import Graph, NetworkxGraph, read_graph
 from steppe.targets.pairwise import Pairwise
 from steppe.targets.qubo import bonds_of, max_cut
+
+# dimod is imported when it is needed.
+Bqm = SampleSet = Any
 
 GraphProblem = Literal["ising", "max_cut", "qubo"]
 
@@ -30,7 +33,7 @@ class BinaryQuadratic(Pairwise):
         return -self.unscaled(position)
 
 
-def from_bqm(bqm: Any, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadratic:
+def from_bqm(bqm: Bqm, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadratic:
     """Target `π ∝ exp(−β · energy)` of a binary quadratic model of dimod.
 
     Sites are numbered in the order of `bqm.variables`. Models of variable type `BINARY` live on `Binary`,
@@ -56,7 +59,7 @@ def from_bqm(bqm: Any, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadrat
 
 
 def from_networkx(
-    graph: Any, problem: GraphProblem = "max_cut", *, inverse_temperature: ArrayLike = 1.0
+    graph: NetworkxGraph, problem: GraphProblem = "max_cut", *, inverse_temperature: ArrayLike = 1.0
 ) -> Pairwise:
     """Target of an optimisation problem on a networkx graph.
 
@@ -75,7 +78,7 @@ def from_networkx(
         `β > 0`.
     """
     choice("from_networkx(problem=...)", problem, get_args(GraphProblem))
-    if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
+    if not isinstance(graph, NetworkxGraph):
         raise TargetError(
             f"`from_networkx(graph)` needs a networkx graph; got {type(graph).__name__}. Edge lists and "
             "matrices go to `steppe.targets.max_cut`, `ising_graph` and `qubo` as they are."
@@ -96,7 +99,7 @@ def from_networkx(
     return _from_energy("from_networkx", network, labels, weights, 0.0, is_spin, inverse_temperature)
 
 
-def to_sampleset(bqm: Any, positions: ArrayLike) -> Any:
+def to_sampleset(bqm: Bqm, positions: ArrayLike) -> SampleSet:
     """Positions as a `dimod.SampleSet` with their energies, for tools that read one.
 
     Parameters
@@ -125,10 +128,10 @@ def _from_energy(
     name: str,
     graph: Graph,
     labels: Sequence[str],
-    linear: Any,
-    offset: Any,
+    linear: ArrayLike | Sequence[float],
+    offset: ArrayLike,
     is_spin: bool,
-    inverse_temperature: Any,
+    inverse_temperature: ArrayLike,
 ) -> BinaryQuadratic:
     """Turn `Σ w_ij v_i v_j + Σ l_i v_i + offset` into a target of the opposite sign."""
     weights = array_of_shape(f"{name}(edge weight)", graph.weights, (len(graph.edges),))
@@ -143,7 +146,7 @@ def _from_energy(
     )
 
 
-def _not_quadratic(function: str, model: Any) -> str:
+def _not_quadratic(function: str, model: object) -> str:
     expected = f"`{function}(bqm)` needs a `dimod.BinaryQuadraticModel`"
     # Polynomials are mappings from terms, of dimod or written out.
     terms = (

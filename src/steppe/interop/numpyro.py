@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from steppe.errors import TargetError
 from steppe.interop.differences import differences_as_gradient
@@ -16,6 +18,10 @@ from steppe.optional import needed
 from steppe.pytree import is_concrete
 from steppe.targets.checks import choice
 
+Model = Callable[..., PyTree]
+# NumPyro is imported when it is needed: a distribution or its support, and what a trace says of a site.
+Distribution = Any
+Entry = Mapping[str, Any]
 Gradient = Literal["differences", "autograd"]
 
 # A bound that depends on a draw shows when it differs between traces; few are enough for all but rare values.
@@ -23,9 +29,9 @@ NUM_TRACES = 6
 
 
 def from_numpyro(
-    model: Callable[..., Any],
-    *args: Any,
-    kwargs: Mapping[str, Any] | None = None,
+    model: Model,
+    *args: PyTree,
+    kwargs: Mapping[str, PyTree] | None = None,
     gradient: Gradient = "differences",
 ) -> PackedTarget:
     """Target of a NumPyro model whose latent sites are discrete and bounded.
@@ -64,7 +70,7 @@ def from_numpyro(
     return conditional_target(model, args, keywords, packing, gradient)
 
 
-def _check_call(model: Any, args: Any, kwargs: Any) -> None:
+def _check_call(model: Model, args: tuple[PyTree, ...], kwargs: Mapping[str, PyTree]) -> None:
     if not callable(model):
         raise TargetError(
             f"`from_numpyro(model)` needs a function that calls `numpyro.sample`; got {type(model).__name__}."
@@ -78,14 +84,16 @@ def _check_call(model: Any, args: Any, kwargs: Any) -> None:
         ) from error
 
 
-def latent_sites(model: Callable[..., Any], args: Any, kwargs: Any, key: Array) -> dict[str, Any]:
+def latent_sites(
+    model: Model, args: tuple[PyTree, ...], kwargs: dict[str, PyTree], key: Array
+) -> dict[str, Entry]:
     """Trace a model once; return the entries that are drawn and not observed."""
-    gibbs: Any = needed("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
+    gibbs = needed("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
     trace = gibbs.prototype_trace(gibbs.conditioned(model), key, args, kwargs)
     return {name: trace[name] for name in gibbs.latent_sample_sites(trace)}
 
 
-def packing_of(entries: Mapping[str, Any]) -> Packing:
+def packing_of(entries: Mapping[str, Entry]) -> Packing:
     """Read the supports of latent sites."""
     packing = Packing(tuple(_site(name, entry) for name, entry in entries.items()))
     if not packing.sites:
@@ -94,10 +102,10 @@ def packing_of(entries: Mapping[str, Any]) -> Packing:
 
 
 def conditional_target(
-    model: Callable[..., Any], args: Any, kwargs: Any, packing: Packing, gradient: str
+    model: Model, args: tuple[PyTree, ...], kwargs: dict[str, PyTree], packing: Packing, gradient: str
 ) -> PackedTarget:
     """Target of the packed sites, given what `kwargs` conditions the others on."""
-    gibbs: Any = needed("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
+    gibbs = needed("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
     from numpyro.infer.util import log_density as log_joint
 
     read = packing.unpack if gradient == "differences" else packing.unpack_real
@@ -113,7 +121,7 @@ def conditional_target(
     return PackedTarget(log_density, packing, differences_as_gradient(log_density, packing.domain))
 
 
-def _site(name: str, entry: Mapping[str, Any]) -> Site:
+def _site(name: str, entry: Entry) -> Site:
     distribution = entry["fn"]
     kind = _kind(distribution)
     support = distribution.support
@@ -134,7 +142,7 @@ def _site(name: str, entry: Mapping[str, Any]) -> Site:
     return site(name, np.shape(entry["value"]), low, high, is_ordered="Categorical" not in kind)
 
 
-def _bounds(name: str, kind: str, support: Any) -> tuple[Any, Any]:
+def _bounds(name: str, kind: str, support: Distribution) -> tuple[ArrayLike, ArrayLike]:
     if type(support).__name__ == "_Boolean":
         return 0, 1
     if not (hasattr(support, "lower_bound") and hasattr(support, "upper_bound")):
@@ -150,7 +158,7 @@ def _bounds(name: str, kind: str, support: Any) -> tuple[Any, Any]:
     return support.lower_bound, support.upper_bound
 
 
-def _kind(distribution: Any) -> str:
+def _kind(distribution: Distribution) -> str:
     """Name of the distribution under what expands, masks or reshapes it."""
     while hasattr(distribution, "base_dist") and type(distribution).__name__ in WRAPPERS:
         distribution = distribution.base_dist

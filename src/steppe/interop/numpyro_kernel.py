@@ -2,14 +2,15 @@
 
 import copy
 from collections.abc import Callable
-from typing import Any, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import PyTree
 
 from steppe.errors import RecipeError
-from steppe.interop.numpyro import Gradient, conditional_target, latent_sites, packing_of
+from steppe.interop.numpyro import Gradient, Model, conditional_target, latent_sites, packing_of
 from steppe.interop.packing import Packing
 from steppe.kernel.compose import Recipe, Sampler
 from steppe.kernel.types import SamplerState, StepInfo
@@ -20,6 +21,10 @@ from steppe.run.simulate import simulate
 from steppe.samplers.langevin import dmala
 from steppe.targets.checks import choice
 from steppe.validation import count
+
+# Of the model: what NumPyro passes on from `mcmc.run`.
+Arguments = tuple[PyTree, ...]
+Keywords = dict[str, PyTree] | None
 
 
 class KernelState(NamedTuple):
@@ -76,14 +81,14 @@ class NumpyroKernel:
 
     def __init__(
         self,
-        model: Callable[..., Any],
+        model: Model,
         recipe: Recipe | None = None,
         *,
         num_steps: int = 1,
         gradient: Gradient = "differences",
         adapt: bool | Adapt = True,
     ) -> None:
-        numpyro: Any = needed("numpyro.infer.mcmc", "numpyro", "`NumpyroKernel`")
+        numpyro = needed("numpyro.infer.mcmc", "numpyro", "`NumpyroKernel`")
         # Its defaults are all written out below; being registered is what NumPyro asks for.
         numpyro.MCMCKernel.register(type(self))
         self._model = model
@@ -96,12 +101,17 @@ class NumpyroKernel:
         self._adapt: WarmupAdaptation | None = None
 
     @property
-    def model(self) -> Callable[..., Any]:
+    def model(self) -> Model:
         """The model."""
         return self._model
 
     def init(
-        self, rng_key: Array, num_warmup: int, init_params: Any, model_args: Any, model_kwargs: Any
+        self,
+        rng_key: Array,
+        num_warmup: int,
+        init_params: dict[str, Array] | None,
+        model_args: Arguments,
+        model_kwargs: Keywords,
     ) -> KernelState:
         """Start from given values, or from a draw of the prior."""
         key_trace, key_start, rng_key = jax.random.split(rng_key, 3)
@@ -121,7 +131,7 @@ class NumpyroKernel:
             self._packing.unpack(start), chain, adapted, zero, zero + num_warmup, rate, step_size, rng_key
         )
 
-    def sample(self, state: KernelState, model_args: Any, model_kwargs: Any) -> KernelState:
+    def sample(self, state: KernelState, model_args: Arguments, model_kwargs: Keywords) -> KernelState:
         """One sweep: `num_steps` steps of the recipe."""
         sampler = self._sampler(model_args, model_kwargs)
         is_warmup = state.num_sweeps < state.num_warmup
@@ -149,21 +159,21 @@ class NumpyroKernel:
             rng_key=rng_key,
         )
 
-    def refresh(self, state: KernelState, model_args: Any, model_kwargs: Any) -> KernelState:
+    def refresh(self, state: KernelState, model_args: Arguments, model_kwargs: Keywords) -> KernelState:
         """Evaluate the same position again, after other blocks have moved."""
         return state._replace(chain=self._sampler(model_args, model_kwargs).refresh(state.chain))
 
-    def wrap_model(self, wrapper: Callable[..., Any]) -> "NumpyroKernel":
+    def wrap_model(self, wrapper: Callable[[Model], Model]) -> "NumpyroKernel":
         """Return a copy on the wrapped model."""
         kernel = copy.copy(self)
         kernel._model, kernel._packing = wrapper(self._model), None
         return kernel
 
-    def get_constrain_fn(self, model_args: Any, model_kwargs: Any) -> Callable[[Any], Any]:
+    def get_constrain_fn(self, model_args: Arguments, model_kwargs: Keywords) -> Callable[[PyTree], PyTree]:
         """Values are constrained as they are."""
         return _identity
 
-    def postprocess_fn(self, model_args: Any, model_kwargs: Any) -> Callable[[Any], Any]:
+    def postprocess_fn(self, model_args: Arguments, model_kwargs: Keywords) -> Callable[[PyTree], PyTree]:
         """Values are reported as they are."""
         return _identity
 
@@ -177,7 +187,7 @@ class NumpyroKernel:
             raise RecipeError("`NumpyroKernel.init` must be called before `sample` or `refresh`.")
         return self._packing
 
-    def _sampler(self, model_args: Any, model_kwargs: Any) -> Sampler:
+    def _sampler(self, model_args: Arguments, model_kwargs: Keywords) -> Sampler:
         kwargs = dict(model_kwargs or {})
         target = conditional_target(self._model, model_args, kwargs, self._known_packing, self._gradient)
         return self._recipe.build(target, audit=False)
@@ -188,11 +198,11 @@ def _read(sampler: Sampler, state: SamplerState, info: StepInfo) -> tuple[Array,
     return info.acceptance_rate, jnp.asarray(step_size, info.acceptance_rate.dtype)
 
 
-def _identity(values: Any) -> Any:
+def _identity(values: PyTree) -> PyTree:
     return values
 
 
-def _checked(recipe: Any) -> Recipe:
+def _checked(recipe: Recipe) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise RecipeError(
             f"`NumpyroKernel(model, recipe)` needs a recipe such as `steppe.dmala()`; got {recipe!r}."

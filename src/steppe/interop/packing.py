@@ -1,12 +1,13 @@
 """Several named discrete variables as the sites of one domain, and back."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.domain import Binary, Categorical, Domain, Ordinal, Variable
 from steppe.errors import TargetError
@@ -73,11 +74,11 @@ class Packing(NamedTuple):
             position = position @ jnp.arange(domain.max_levels, dtype=position.dtype)
         return self._split(position + self._low.astype(position.dtype))
 
-    def from_levels(self, levels: Any) -> dict[str, Array]:
+    def from_levels(self, levels: ArrayLike) -> dict[str, Array]:
         """Values by name from the levels of sites."""
         return self._split(jnp.asarray(levels, jnp.int32) + self._low)
 
-    def pack(self, values: Mapping[str, Any]) -> Array:
+    def pack(self, values: Mapping[str, ArrayLike]) -> Array:
         """Position with the given values."""
         flat = [jnp.reshape(jnp.asarray(values[site.name]), (-1,)) for site in self.sites]
         return self.domain.from_levels(jnp.concatenate(flat).astype(jnp.int32) - self._low)
@@ -119,7 +120,7 @@ class PackedTarget(WrappedTarget):
         return {name: np.asarray(v) for name, v in self.packing.from_levels(run.trace.levels()).items()}
 
 
-def site(name: str, shape: Sequence[int], low: Any, high: Any, *, is_ordered: bool) -> Site:
+def site(name: str, shape: Sequence[int], low: ArrayLike, high: ArrayLike, *, is_ordered: bool) -> Site:
     """Make a site from bounds of any shape that fits, refusing elements without a choice."""
     low, high = (np.broadcast_to(np.asarray(bound), tuple(shape)).ravel() for bound in (low, high))
     if (high <= low).any():

@@ -4,11 +4,12 @@ import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import jax
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.errors import TargetError
 from steppe.interop.differences import differences_as_gradient
@@ -16,10 +17,14 @@ from steppe.interop.packing import PackedTarget, Packing, Site, site
 from steppe.optional import needed
 from steppe.targets.checks import choice
 
+# PyMC is imported when it is needed: a `pymc.Model` and its variables.
+PymcModel = Any
+Variable = Any
+
 Gradient = Literal["differences", "autograd"]
 
 
-def from_pymc(model: Any, *, gradient: Gradient = "differences") -> PackedTarget:
+def from_pymc(model: PymcModel, *, gradient: Gradient = "differences") -> PackedTarget:
     """Target of a PyMC model whose free variables are discrete and bounded.
 
     Parameters
@@ -52,17 +57,19 @@ def from_pymc(model: Any, *, gradient: Gradient = "differences") -> PackedTarget
     return PackedTarget(log_density, packing, exact)
 
 
-def _site(model: Any, variable: Any) -> Site:
+def _site(model: PymcModel, variable: Variable) -> Site:
     low, high, is_ordered = _bounds(variable)
     shape = model.initial_point()[model.rvs_to_values[variable].name].shape
     return site(variable.name, shape, low, high, is_ordered=is_ordered)
 
 
-def _bounds(variable: Any) -> tuple[Any, Any, bool]:
+def _bounds(variable: Variable) -> tuple[ArrayLike, ArrayLike, bool]:
     """Least and largest value of a variable, and whether they are ordered."""
     operation = variable.owner.op
     kind = type(operation).__name__.removesuffix("RV")
-    parameters: Any = operation.dist_params(variable.owner) if hasattr(operation, "dist_params") else ()
+    parameters: list[Variable] = []
+    if hasattr(operation, "dist_params"):
+        parameters = operation.dist_params(variable.owner)
     if kind == "Bernoulli":
         return 0, 1, True
     if kind == "Categorical":
@@ -83,7 +90,7 @@ def _bounds(variable: Any) -> tuple[Any, Any, bool]:
     )
 
 
-def _constant(variable: Any, expression: Any) -> np.ndarray:
+def _constant(variable: Variable, expression: Variable) -> np.ndarray:
     from pymc.exceptions import NotConstantValueError
     from pymc.pytensorf import constant_fold
 
@@ -96,13 +103,14 @@ def _constant(variable: Any, expression: Any) -> np.ndarray:
         ) from error
 
 
-def _compiled(model: Any, packing: Packing, gradient: str) -> Callable[[Array], Array]:
+def _compiled(model: PymcModel, packing: Packing, gradient: str) -> Callable[[Array], Array]:
     """The model's log-density as a JAX function of one position."""
     values = [model.rvs_to_values[variable] for variable in model.free_RVs]
     with unchanged_process():
         from pymc.sampling.jax import get_jaxified_graph
 
-        evaluate: Any = get_jaxified_graph(inputs=values, outputs=[model.logp()])
+        graph = get_jaxified_graph(inputs=values, outputs=[model.logp()])
+        evaluate = cast("Callable[..., list[Array]]", graph)
 
     def log_density(position: Array) -> Array:
         named = packing.unpack(position) if gradient == "differences" else packing.unpack_real(position)

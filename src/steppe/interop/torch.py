@@ -1,6 +1,7 @@
 """Log-densities written in PyTorch: one call back to Python evaluates a whole batch, value and gradient."""
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import equinox as eqx
@@ -8,11 +9,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from steppe.domain import Domain
 from steppe.errors import GradientError, TargetError
 from steppe.optional import needed
 from steppe.target import Target
+
+# PyTorch is imported when it is needed.
+Tensor = Any
+TorchFunction = Callable[[Tensor], Tensor]
 
 NUM_PROBES = 3
 # Rows of a batch may be summed in another order than one row alone; training-mode layers differ far more.
@@ -20,7 +27,7 @@ ROW_TOLERANCE = 1e-3
 
 
 def from_torch(
-    function: Callable[[Any], Any], domain: Domain, *, device: Any = None, dtype: Any = None
+    function: TorchFunction, domain: Domain, *, device: object = None, dtype: object = None
 ) -> Target:
     """Target whose log-density is a PyTorch function or module.
 
@@ -87,11 +94,13 @@ class TorchDensity(Target):
         """`U` alone."""
         return self._call(self.evaluator.value, jax.ShapeDtypeStruct((), position.dtype), position)
 
-    def _call(self, function: Callable[..., Any], shapes: Any, position: Array) -> Any:
+    def _call(
+        self, function: Callable[[np.ndarray], PyTree], shapes: PyTree[jax.ShapeDtypeStruct], position: Array
+    ) -> PyTree:
         """Mapped axes arrive in front, all at once; they are folded into one batch for PyTorch."""
         num_axes = position.ndim
 
-        def on_host(stack: Any) -> Any:
+        def on_host(stack: ArrayLike) -> PyTree[np.ndarray]:
             stack = np.asarray(stack)
             leading = stack.shape[: stack.ndim - num_axes]
             results = function(stack.reshape(-1, *stack.shape[stack.ndim - num_axes :]))
@@ -106,7 +115,9 @@ def _differentiable(density: TorchDensity, position: Array) -> Array:
 
 
 @_differentiable.defjvp
-def _differentiate(primals: tuple[Any, Array], tangents: tuple[Any, Array]) -> tuple[Array, Array]:
+def _differentiate(
+    primals: tuple[TorchDensity, Array], tangents: tuple[TorchDensity, Array]
+) -> tuple[Array, Array]:
     value, gradient = primals[0].value_and_grad(primals[1])
     return value, jnp.sum(gradient * tangents[1])
 
@@ -114,10 +125,9 @@ def _differentiate(primals: tuple[Any, Array], tangents: tuple[Any, Array]) -> t
 class _Evaluator:
     """Calls PyTorch on arrays of NumPy."""
 
-    def __init__(self, torch: Any, function: Callable[[Any], Any], device: Any, dtype: Any) -> None:
-        parameters: Any = getattr(function, "parameters", None)
-        is_module = isinstance(function, torch.nn.Module)
-        first: Any = next(parameters(), None) if is_module else None
+    def __init__(self, torch: ModuleType, function: TorchFunction, device: object, dtype: object) -> None:
+        module: Tensor = function
+        first = next(module.parameters(), None) if isinstance(function, torch.nn.Module) else None
         self._torch, self._function = torch, function
         self._device = device if device is not None or first is None else first.device
         self._dtype = dtype if dtype is not None or first is None else first.dtype
@@ -132,7 +142,7 @@ class _Evaluator:
         values, gradient = self.raw_value_and_grad(batch)
         return self._to_numpy(values), self._to_numpy(gradient)
 
-    def raw_value_and_grad(self, batch: np.ndarray) -> tuple[Any, Any]:
+    def raw_value_and_grad(self, batch: np.ndarray) -> tuple[Tensor, Tensor]:
         """The same as tensors; the gradient is `None` where values do not depend on the batch."""
         with self._torch.enable_grad():
             tensor = self._tensor(batch).requires_grad_()
@@ -141,17 +151,17 @@ class _Evaluator:
                 return values, None
             return values, self._torch.autograd.grad(values.sum(), tensor, allow_unused=True)[0]
 
-    def raw_values(self, tensor: Any) -> Any:
+    def raw_values(self, tensor: Tensor) -> Tensor:
         """What the function returns, with a trailing axis of length one removed."""
         values = self._function(tensor)
         is_column = getattr(values, "ndim", 0) == 2 and values.shape[1] == 1
         return values[:, 0] if is_column else values
 
-    def _tensor(self, batch: np.ndarray) -> Any:
+    def _tensor(self, batch: np.ndarray) -> Tensor:
         # A copy: PyTorch wants memory it may write to.
         return self._torch.as_tensor(np.array(batch)).to(device=self._device, dtype=self._dtype)
 
-    def _to_numpy(self, tensor: Any) -> np.ndarray:
+    def _to_numpy(self, tensor: Tensor) -> np.ndarray:
         return tensor.detach().cpu().numpy()
 
 

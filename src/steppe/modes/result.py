@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -101,7 +101,7 @@ class FlatModes(Presented):
         """Modes that no other is both higher and flatter than."""
         return tuple(mode for mode in self.modes if mode.is_on_front)
 
-    def to_records(self) -> list[dict[str, Any]]:
+    def to_records(self) -> list[dict[str, object]]:
         """Return the table as plain values, ready for JSON or a data frame; NaN becomes `None`."""
         records = []
         for mode in self.modes:

@@ -1,6 +1,6 @@
 """Reading graphs: edge lists, weight matrices and `networkx` graphs become checked edges and weights."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -31,12 +31,19 @@ class LoadedGraph(Protocol):
     def num_nodes(self) -> int: ...  # noqa: D102
 
 
+class Nodes(Protocol):
+    """The nodes of a `networkx` graph, alone or with an attribute each."""
+
+    def __iter__(self) -> Iterator[Hashable]: ...
+    def __call__(self, *, data: str, default: float) -> Iterable[tuple[Hashable, float]]: ...  # noqa: D102
+
+
 @runtime_checkable
 class NetworkxGraph(Protocol):
     """What is used of a `networkx` graph."""
 
     @property
-    def nodes(self) -> Collection[Hashable]: ...  # noqa: D102
+    def nodes(self) -> Nodes: ...  # noqa: D102
     @property
     def edges(self) -> Callable[..., Iterable[tuple[Hashable, Hashable, float]]]: ...  # noqa: D102
     def is_directed(self) -> bool: ...  # noqa: D102

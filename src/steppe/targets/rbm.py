@@ -1,6 +1,6 @@
 """Restricted Boltzmann machines with their hidden bits summed out."""
 
-from typing import Any, NoReturn
+from typing import NoReturn, Unpack
 
 import equinox as eqx
 import jax
@@ -17,7 +17,7 @@ from steppe.kernel.types import POSITION, ChainState, StepInfo
 from steppe.random import draws
 from steppe.target import Target
 from steppe.targets.checks import array_of_shape, real_array
-from steppe.targets.rbm_normalizer import LogNormalizer, log_normalizer
+from steppe.targets.rbm_normalizer import Annealing, LogNormalizer, log_normalizer
 from steppe.targets.units import LinearUnits, Softplus
 
 
@@ -39,7 +39,7 @@ class Rbm(LinearUnits):
         """One per visible bit."""
         return self.linear
 
-    def log_normalizer(self, key: Array, **options: Any) -> LogNormalizer:
+    def log_normalizer(self, key: Array, **options: Unpack[Annealing]) -> LogNormalizer:
         """`log Σ_v exp U(v)` with its standard error; options as for `log_normalizer`."""
         return log_normalizer(self.weights, self.hidden_bias, self.visible_bias, key, **options)
 

@@ -8,7 +8,7 @@ and Murray 2008).
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +34,15 @@ class LogNormalizer(NamedTuple):
 
     value: float
     standard_error: float
+
+
+class Annealing(TypedDict, total=False):
+    """Options of `log_normalizer`."""
+
+    num_chains: int
+    num_temperatures: int
+    base_bias: ArrayLike | None
+    exact: bool | None
 
 
 def log_normalizer(

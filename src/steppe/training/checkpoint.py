@@ -4,14 +4,15 @@ training.json    what is trained, how far it is, and which arrays count; replaci
 000600.npz       the arrays after 600 updates
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from steppe.errors import RunError, RunMismatchError, StorageError
 from steppe.run.storage.durable import read_arrays, read_json, take_lock, write_arrays, write_json
@@ -34,7 +35,9 @@ class Checkpoint:
         Whether a training that is there is continued; without it, one that is there is not overwritten.
     """
 
-    def __init__(self, directory: str | Path | None, description: dict[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self, directory: str | Path | None, description: Mapping[str, object], *, resume: bool
+    ) -> None:
         self.directory = None if directory is None else Path(directory)
         self.description = description
         self.resume = resume
@@ -59,7 +62,7 @@ class Checkpoint:
         tree = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in stored])
         return int(record["update"]), tree, arrays["history"]
 
-    def save(self, update: int, state: tuple[Any, np.ndarray]) -> None:
+    def save(self, update: int, state: tuple[PyTree, np.ndarray]) -> None:
         """Commit the arrays after an update."""
         if self.directory is None:
             return
@@ -95,7 +98,7 @@ class Checkpoint:
         if occupied:
             raise StorageError(f"{self.directory} already holds {occupied[0]!r}. Choose an empty directory.")
 
-    def _check_is_same(self, stored: dict[str, Any]) -> None:
+    def _check_is_same(self, stored: Mapping[str, object]) -> None:
         wanted = self.description
         differing = [name for name in wanted if stored.get(name) != wanted[name]]
         if differing:

@@ -2,16 +2,17 @@
 
 The gradient of the log-likelihood is `mean ∇U(data) − mean ∇U(samples)`. Contrastive divergence (CD) draws
 the samples by a few steps from the data; persistent CD (PCD) continues the same chains from update to
-update, so that they stay close to the law of the machine.
+update, so that they stay close to the distribution of the RBM.
 """
 
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
 
 from steppe.kernel.compose import Recipe
 from steppe.optional import needed
@@ -19,7 +20,10 @@ from steppe.run.simulate import simulate
 from steppe.targets.rbm import rbm
 from steppe.training.protocol import Protocol
 
-LEAST_MEAN = 0.01  # of a bit, where its bias starts
+if TYPE_CHECKING:
+    from optax import GradientTransformation
+
+MIN_MEAN = 0.01  # of a bit, where its bias starts
 
 
 class Parameters(NamedTuple):
@@ -34,12 +38,16 @@ class Progress(NamedTuple):
     """Everything an update needs to know of the ones before."""
 
     parameters: Parameters
-    optimizer: Any
+    optimizer: PyTree
     samples: Array
 
 
+# The progress, the order of the rows in this epoch, and the sum of the differences so far.
+Carry = tuple[Progress, Array, Array]
+
+
 @cache  # one object for all trainings, so that equal ones are compiled once
-def adam() -> Any:
+def adam() -> "GradientTransformation":
     """The direction of Adam, without a learning rate."""
     return needed("optax", "networks", "`train_rbm`").scale_by_adam()
 
@@ -47,7 +55,7 @@ def adam() -> Any:
 def start(key: Array, bits: np.ndarray, num_hidden: int, batch_size: int) -> Progress:
     """Weights uniform within ±1/√visible, visible biases that give every bit its mean in the data."""
     num_visible, dtype = bits.shape[1], jnp.result_type(float)
-    mean = np.clip(bits.mean(0), LEAST_MEAN, 1 - LEAST_MEAN)
+    mean = np.clip(bits.mean(0), MIN_MEAN, 1 - MIN_MEAN)
     bound = 1 / np.sqrt(num_visible)
     parameters = Parameters(
         jax.random.uniform(key, (num_hidden, num_visible), dtype, -bound, bound),
@@ -75,7 +83,7 @@ def advance(
     def order_of(epoch: Array) -> Array:
         return jax.random.permutation(jax.random.fold_in(shuffling, epoch), len(bits))
 
-    def body(update: Array, carry: Any) -> Any:
+    def body(update: Array, carry: Carry) -> Carry:
         (parameters, memory, samples), order, total = carry
         epoch, place = update // batches_per_epoch, update % batches_per_epoch
         order = jax.lax.cond(place == 0, order_of, lambda _: order, epoch)

@@ -1,6 +1,6 @@
 """How likely data are under a trained machine: mean log-density minus log-normaliser."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.targets.rbm import Rbm
+from steppe.targets.rbm_normalizer import Annealing
 
 ROWS_AT_A_TIME = 1000
 
@@ -31,12 +32,12 @@ class LogLikelihood(NamedTuple):
     log_normalizer: float
 
 
-def log_likelihood(machine: Rbm, data: ArrayLike, key: Array, **options: Any) -> LogLikelihood:
+def log_likelihood(rbm: Rbm, data: ArrayLike, key: Array, **options: Unpack[Annealing]) -> LogLikelihood:
     """Mean log-likelihood of rows of bits under a restricted Boltzmann machine.
 
     Parameters
     ----------
-    machine
+    rbm
         Made by `steppe.targets.rbm`, or the `target` of a `TrainedRbm`.
     data
         Rows × visible bits.
@@ -50,13 +51,13 @@ def log_likelihood(machine: Rbm, data: ArrayLike, key: Array, **options: Any) ->
     Annealed importance sampling is unbiased for `Z`, so `log Z` comes out too small on average and the
     likelihood too large, by about half the squared standard error, if the chains found every mode.
     """
-    normalizer = machine.log_normalizer(key, **options)
+    normalizer = rbm.log_normalizer(key, **options)
     rows = np.asarray(data)
     parts = [rows[first : first + ROWS_AT_A_TIME] for first in range(0, len(rows), ROWS_AT_A_TIME)]
-    total = sum(float(_sum_of_log_densities(machine, part)) for part in parts)
+    total = sum(float(_sum_of_log_densities(rbm, part)) for part in parts)
     return LogLikelihood(total / len(rows) - normalizer.value, normalizer.standard_error, normalizer.value)
 
 
 @jax.jit
-def _sum_of_log_densities(machine: Rbm, rows: Array) -> Array:
-    return jnp.sum(jax.vmap(machine.log_density)(rows.astype(jnp.result_type(float))))
+def _sum_of_log_densities(rbm: Rbm, rows: Array) -> Array:
+    return jnp.sum(jax.vmap(rbm.log_density)(rows.astype(jnp.result_type(float))))

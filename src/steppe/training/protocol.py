@@ -1,6 +1,7 @@
 """How a machine is trained: the numbers of a preset, and what was given in their place."""
 
-from typing import Any, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 from steppe.validation import choice, count, positive
 
@@ -39,7 +40,7 @@ PROTOCOLS: dict[str, Protocol] = {
 }
 
 
-def protocol_of(preset: Preset, given: dict[str, Any]) -> Protocol:
+def protocol_of(preset: Preset, given: Mapping[str, str | float | None]) -> Protocol:
     """Return the protocol of a preset with the numbers that were given in its place.
 
     Parameters

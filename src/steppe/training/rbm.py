@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -139,7 +138,7 @@ def _bits(data: ArrayLike) -> np.ndarray:
 
 def _description(
     bits: np.ndarray, num_hidden: int, key: Array, recipe: Recipe, protocol: Protocol
-) -> dict[str, Any]:
+) -> dict[str, object]:
     return {
         "data": hashlib.sha256(bits.tobytes()).hexdigest(),
         "rows": len(bits),

@@ -126,7 +126,7 @@ class Target(eqx.Module, metaclass=_TargetType):
 
     Examples
     --------
-    >>> import jax.numpy as jnp, steppe
+    >>> import jax, jax.numpy as jnp, steppe
     >>> target = steppe.Target(lambda bits: jnp.sum(bits) ** 2 / 4, steppe.Binary(8))
     >>> float(target.log_density(jnp.ones(8)))
     16.0

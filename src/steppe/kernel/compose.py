@@ -180,6 +180,10 @@ class Sampler(eqx.Module):
     recipe: Recipe
     target: Target
 
+    if not TYPE_CHECKING:
+        # Equinox makes methods pytrees that hash their arrays, and `jax.jit(sampler.step)` needs to hash one.
+        __getattribute__ = object.__getattribute__
+
     @property
     def density(self) -> JointDensity:
         """The joint density that the blocks see."""

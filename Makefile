@@ -13,7 +13,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test test-all coverage house bench bench-quick browser check wheel release-check \
+.PHONY: help demo docs test test-all test-shapes coverage house bench bench-quick browser check wheel release-check \
   jax-lowest jax-locked jax-newest lock clean
 
 help: ## List the targets
@@ -32,6 +32,9 @@ test: $(STAMP) $(BROWSER) ## Run the fast tests
 
 test-all: $(STAMP) $(BROWSER) ## Run every test, the slow ones too, on fully optimised programs
 	@STEPPE_TEST_OPTIMISED=1 $(RUN) -m pytest
+
+test-shapes: $(STAMP) ## Run the tests of the kernel with shapes and types checked at every call
+	@STEPPE_TEST_SHAPES=1 $(RUN) -m pytest -m "not slow" tests/contract tests/exact tests/laws tests/statistics
 
 coverage: $(STAMP) $(BROWSER) ## Run the fast tests and say which lines they miss; too many is an error
 	@$(RUN) -m pytest -m "not slow" --cov --cov-report=term

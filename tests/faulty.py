@@ -209,7 +209,7 @@ class DecisionPerSite(ProposalBlock):
         log_ratios = density.change(new, state) + back - there
         accepted = jnp.log(draws.uniform(keys.accept, log_ratios.shape)) < log_ratios
         position = jnp.where(accepted, new.position, state.position)
-        _, info = decide(keys.accept, density.domain, jnp.inf, state, new)
+        _, info = decide(keys.accept, density.domain, jnp.asarray(jnp.inf), state, new)
         return density.evaluate(position, state.center), own, info
 
 

@@ -20,6 +20,33 @@ from pathlib import Path
 
 import jax
 import pytest
+from jaxtyping import install_import_hook
+
+# `make test-shapes` checks shapes and types of the kernel and of the loop over steps at every call, which is
+# while a program is traced. Not in `parameters`, whose declarations stand for numbers, nor in `compose`,
+# whose numbers are known once a target is, nor in `start`, which refuses what it is not meant for. It must be
+# said before steppe is imported.
+CHECKED = [
+    "steppe.run.simulate",
+    *(
+        f"steppe.kernel.{module}"
+        for module in (
+            "acceptance",
+            "blocks",
+            "coupling",
+            "cost",
+            "density",
+            "distributions",
+            "keys",
+            "penalty",
+            "permutation_coupling",
+            "proposals",
+            "types",
+        )
+    ),
+]
+if os.environ.get("STEPPE_TEST_SHAPES") == "1":
+    install_import_hook(CHECKED, "shape_checker.check")
 
 # Every compiled program holds maps of memory, of which Linux gives a process 65 530. The whole suite in one
 # process needs more, and XLA crashes without a word when there are none left.

@@ -27,7 +27,7 @@ RECIPES = {
 def drawn_and_listed(sampler, key):
     """WordPairs moves, and all moves with their probabilities, at one state."""
     target, proposal = sampler.target, sampler.recipe.blocks[-1].proposal
-    state = sampler.init(target.domain.draw(key), key)
+    state = sampler.init(target.domain.draw(key), key).chain
     distribution = proposal.at(sampler.density, state)
     draws = jax.vmap(lambda k: distribution.sample(Keys.of_step(k)))(jax.random.split(key, NUM_DRAWS))
     listed = proposal.support(sampler.density, state)

@@ -75,7 +75,7 @@ def moves_and_ends(target, positions):
 
     def one(position):
         ends = [
-            apply_move(("two_opt",), position, as_move("two_opt", *ij))
+            apply_move(("two_opt",), position, as_move("two_opt", *map(jnp.asarray, ij)))
             for ij in zip(rows, columns, strict=True)
         ]
         scores = 0.5 * differences(target, "two_opt", position)[rows, columns]

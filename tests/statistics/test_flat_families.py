@@ -181,7 +181,7 @@ def real_p_value(made) -> float:
 @jax.jit
 def centers_drawn(sampler, states, key):
     def one(state, key):
-        return sampler.recipe.blocks[0].step(Keys.of_step(key), sampler.density, state, ())[0].center
+        return sampler.recipe.blocks[0].step(Keys.of_step(key), sampler.density, state.chain, ())[0].center
 
     return jax.vmap(one)(states, jax.random.split(key, len(states.position)))
 

@@ -6,7 +6,7 @@ and replaces them by name in its own components only; the arrays of a target are
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import equinox as eqx
 from jax import Array
@@ -15,7 +15,10 @@ from typing_extensions import TypeIs
 
 from steppe.pytree import Relative
 
-Number = Array | float
+if TYPE_CHECKING:
+    Number = Array | float
+else:  # until a recipe is built, a hyper-parameter may be a multiple of the domain's unit
+    Number = Array | float | Relative
 M = TypeVar("M", bound=eqx.Module)
 
 

@@ -6,7 +6,7 @@ into a **distribution** of values and a value into the next state; a block that 
 an `equinox.Module` of its own, in a file of its own, and nothing else has to be told about it.
 """
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jax import Array
@@ -101,6 +101,7 @@ class StepInfo(NamedTuple):
     num_nonfinite: Int[Array, ""]
 
 
+@runtime_checkable
 class Distribution(Protocol[Value]):
     """What a proposal draws from."""
 
@@ -116,6 +117,7 @@ class Distribution(Protocol[Value]):
         ...
 
 
+@runtime_checkable
 class Proposal(Protocol[Value]):
     """From an evaluated state to a distribution of values, and from a value to the next state."""
 
@@ -154,6 +156,7 @@ class Proposal(Protocol[Value]):
         ...
 
 
+@runtime_checkable
 class Block(Protocol[Own]):
     """One part of a step. It moves its variables, given all others, and owns its memory."""
 
@@ -200,6 +203,7 @@ class Block(Protocol[Own]):
         ...
 
 
+@runtime_checkable
 class Coupling(Protocol):
     """What ties a center to the position, in closed form."""
 

@@ -10,7 +10,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,7 @@ Observe = Callable[[Sampler, SamplerState, StepInfo], PyTree]
 Reduce = Callable[[PyTree, SamplerState, StepInfo, Array], PyTree]
 
 
+@runtime_checkable
 class MapChains(Protocol):
     """How a function of one chain becomes a function of all of them: `jax.vmap`, or in blocks."""
 

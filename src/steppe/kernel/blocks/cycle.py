@@ -54,7 +54,7 @@ class CycleBlock(eqx.Module):
         places = np.arange(self.length) / max(self.length - 1, 1)
         return self.smallest + (1 - self.smallest) * 0.5 * (1 + np.cos(np.pi * places))
 
-    def scale(self, factor: Array) -> ProposalBlock[Array]:
+    def scale(self, factor: Array | float) -> ProposalBlock[Array]:
         """Return the block at one place of the cycle."""
         step_size = jnp.asarray(read_parameters(self.block)["step_size"])
         return replace_parameters(self.block, {"step_size": step_size * factor})

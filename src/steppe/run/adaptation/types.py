@@ -1,6 +1,6 @@
 """The contract of an adaptation."""
 
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from steppe.kernel.compose import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
@@ -9,6 +9,7 @@ A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - what is observed
 
 
+@runtime_checkable
 class Adaptation(Protocol[A, O]):
     """A transformation of samplers that learns from their steps."""
 

@@ -9,11 +9,11 @@ import house
 # What a figure of `python tests/house.py` may not exceed again. Lower a ceiling when the figure falls; one
 # that has reached what it should gets the number to reach.
 CEILINGS = {
-    "`Any` in the library": 460,
+    "`Any` in the library": 120,
     "`Any` in kernel/": 6,
     "probes in kernel/": 12,
-    "files that loop over `step`": 10,
-    "file names used twice": 13,
+    "files that loop over `step`": 1,
+    "file names used twice": 5,
 }
 
 SOURCE = '''"""Module."""

@@ -10,8 +10,8 @@ import house
 # that has reached what it should gets the number to reach.
 CEILINGS = {
     "`Any` in the library": 120,
-    "`Any` in kernel/": 6,
-    "probes in kernel/": 12,
+    "`Any` in kernel/": 0,
+    "probes in kernel/": 6,
     "files that loop over `step`": 1,
     "file names used twice": 5,
 }

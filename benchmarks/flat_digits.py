@@ -16,7 +16,7 @@ from spread import mean_and_error
 
 import steppe
 from steppe.datasets import load
-from steppe.diagnostics.flatness import one_site_gaps
+from steppe.diagnostics.flatness import single_site_differences
 from steppe.report import style
 from steppe.training import train_rbm
 
@@ -52,7 +52,7 @@ def states_of(target, recipe, copies, images, seed):
 
 
 def figures(target, states):
-    gaps = one_site_gaps(target, states, exact=False)
+    gaps = single_site_differences(target, states, exact=False)
     return {
         "U": float(gaps.mean_log_density),
         "mean |ΔU|": float(np.mean(gaps.mean_absolute)),

@@ -20,7 +20,7 @@ from steppe import targets
 NUM_SITES, COUPLING, FIELD = 1024, 0.5, 0.7
 STEP_SIZES = (0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8)
 VARIANCES = (0.1, 0.5, 1.0, 4.0)
-CENTER_SHARES = (0.02, 0.1, 0.5)  # center_step_size as a share of η
+CENTER_SHARES = (0.02, 0.1, 0.5)  # center_step_size as a fraction of η
 
 
 def ring():
@@ -44,9 +44,11 @@ def flips(target, recipe, seed, num_draws):
     return float(np.asarray(run.data["sample_stats"]["num_flips"]).mean())
 
 
-def best(target, make, num_seeds, shares=(None,)):
+def best(target, make, num_seeds, fractions=(None,)):
     """Try every setting on random numbers of its own, then measure the best one."""
-    settings = [(step,) if share is None else (step, share) for step in STEP_SIZES for share in shares]
+    settings = [
+        (step,) if fraction is None else (step, fraction) for step in STEP_SIZES for fraction in fractions
+    ]
     tried = {setting: flips(target, make(*setting), 999, 200) for setting in settings}
     setting = max(tried, key=tried.__getitem__)
     values = [flips(target, make(*setting), seed, 300) for seed in range(num_seeds)]
@@ -71,8 +73,8 @@ def main():
     for variance in VARIANCES:
         joint = best(
             target,
-            lambda step, share, v=variance: steppe.edmala(
-                step_size=step, center_step_size=share * v, coupling_variance=v
+            lambda step, fraction, v=variance: steppe.edmala(
+                step_size=step, center_step_size=fraction * v, coupling_variance=v
             ),
             arguments.seeds,
             CENTER_SHARES,

@@ -1,11 +1,12 @@
-"""Laws that favour flat modes, on targets small enough to know the answer.
+"""Distributions that favour flat modes, on targets small enough to know the answer.
 
     python benchmarks/flat_small.py [--seeds 20]
 
 1. Four bits of the paper: occupancy of flat and sharp modes under the roughness tilt, sampled against exact.
 2. Ten bits, six sharp components and a flat one: mass of the flat component against E[U], for the tilt and
    for tempering, at equal flat mass.
-3. Thirteen weights of a perceptron: test error of the center law against the tempered posterior with the same
+3. Thirteen weights of a perceptron: test error of the center distribution against the tempered posterior
+with the same
    training error, by enumeration.
 """
 
@@ -35,22 +36,26 @@ def four_bits(num_seeds):
     rows = []
     for strength in (0.0, 0.5, 1.0, 2.0, 4.0):
         recipe = steppe.roughness_tilted(strength=strength)
-        law = recipe.log_law(target).positions()
-        shares = []
+        distribution = recipe.stationary(target).probabilities()
+        fractions = []
         for seed in range(num_seeds):
             run = steppe.sample(
                 target, recipe, key=jax.random.key(seed), num_chains=4, num_draws=5000, progress=False
             )
             levels = run.levels
             index = (levels @ (8, 4, 2, 1)).ravel()
-            shares.append(np.bincount(index.astype(int), minlength=16) / index.size)
-        shares = np.asarray(shares)
+            fractions.append(np.bincount(index.astype(int), minlength=16) / index.size)
+        fractions = np.asarray(fractions)
         row = {"strength": strength}
         for name, columns in (("flat", flat), ("sharp", sharp)):
-            mean, error = mean_and_error(shares[:, columns].sum(axis=1))
-            row[name] = {"exact": float(law[columns].sum()), "sampled": mean, "standard_error": error}
-        mean, error = mean_and_error(shares @ heights)
-        row["E[U]"] = {"exact": float(law @ heights), "sampled": mean, "standard_error": error}
+            mean, error = mean_and_error(fractions[:, columns].sum(axis=1))
+            row[name] = {
+                "exact": float(distribution[columns].sum()),
+                "sampled": mean,
+                "standard_error": error,
+            }
+        mean, error = mean_and_error(fractions @ heights)
+        row["E[U]"] = {"exact": float(distribution @ heights), "sampled": mean, "standard_error": error}
         rows.append(row)
         print(
             f"λ = {strength:3.1f}: "
@@ -71,26 +76,36 @@ def ten_bits():
     target = planted.target
     states = target.domain.enumerate()
     heights = np.asarray(jax.vmap(target.log_density)(states), float)
-    share = targets.mixture_responsibilities(planted.weights, planted.site_probabilities, states)[
+    fraction = targets.mixture_responsibilities(planted.weights, planted.site_probabilities, states)[
         :, planted.flat
     ]
-    laws = {"π": steppe.dmala()}
-    laws |= {
+    distributions = {"π": steppe.dmala()}
+    distributions |= {
         f"tilt λ = {s}": steppe.roughness_tilted(strength=s, differences="exact") for s in (0.25, 0.5, 1.0)
     }
-    laws |= {f"tempered β = {b}": steppe.dmala().replace(inverse_temperature=b) for b in (0.9, 0.8, 0.7, 0.5)}
+    distributions |= {
+        f"tempered β = {b}": steppe.dmala().replace(inverse_temperature=b) for b in (0.9, 0.8, 0.7, 0.5)
+    }
     rows = []
-    for name, recipe in laws.items():
-        law = recipe.log_law(target).positions()
-        rows.append({"law": name, "flat": float(law @ share), "E[U]": float(law @ heights)})
+    for name, recipe in distributions.items():
+        distribution = recipe.stationary(target).probabilities()
+        rows.append(
+            {
+                "distribution": name,
+                "flat": float(distribution @ fraction),
+                "E[U]": float(distribution @ heights),
+            }
+        )
         print(f"{name:16s} flat {rows[-1]['flat']:.3f}   E[U] {rows[-1]['E[U]']:.3f}")
-    tempered = [(row["flat"], row["E[U]"]) for row in rows if row["law"].startswith(("π", "tempered"))]
+    tempered = [
+        (row["flat"], row["E[U]"]) for row in rows if row["distribution"].startswith(("π", "tempered"))
+    ]
     masses, means = np.asarray(sorted(tempered)).T
     for row in rows:
-        if row["law"].startswith("tilt") and row["flat"] <= masses.max():
+        if row["distribution"].startswith("tilt") and row["flat"] <= masses.max():
             row["E[U] of tempering at equal flat mass"] = float(np.interp(row["flat"], masses, means))
             gain = row["E[U]"] - row["E[U] of tempering at equal flat mass"]
-            print(f"{row['law']}: E[U] higher than tempering at equal flat mass by {gain:.2f}")
+            print(f"{row['distribution']}: E[U] higher than tempering at equal flat mass by {gain:.2f}")
     return rows
 
 
@@ -98,17 +113,17 @@ def ten_bits():
 
 
 def tempered_at(errors, heights, wanted):
-    """Law `exp(β U)` whose mean training error is the wanted one (bisection: it falls with β)."""
+    """Distribution `exp(β U)` whose mean training error is the wanted one (bisection: it falls with β)."""
     low, high = 1e-3, 1e3
 
-    def law(beta):
+    def distribution(beta):
         weights = np.exp(beta * (heights - heights.max()))
         return weights / weights.sum()
 
     for _ in range(80):
         middle = np.sqrt(low * high)
-        low, high = (middle, high) if law(middle) @ errors > wanted else (low, middle)
-    return law(np.sqrt(low * high))
+        low, high = (middle, high) if distribution(middle) @ errors > wanted else (low, middle)
+    return distribution(np.sqrt(low * high))
 
 
 def thirteen_weights(num_instances=30, num_inputs=13, load=1.5):
@@ -129,10 +144,10 @@ def thirteen_weights(num_instances=30, num_inputs=13, load=1.5):
         heights = np.asarray(jax.vmap(target.log_density)(states), float)
         for name, (copies, fraction) in settings.items():
             variance = steppe.coupling_variance_from_flip_fraction(fraction)
-            law = steppe.robust_ensemble(
+            distribution = steppe.robust_ensemble(
                 replicas=copies, coupling_variance=variance, center="lattice"
-            ).log_law(target)
-            center = np.exp(law_of_centers(law, states))
+            ).stationary(target)
+            center = np.exp(law_of_centers(distribution, states))
             center /= center.sum()
             tempered = tempered_at(train, heights, center @ train)
             gains[name].append(float(tempered @ test - center @ test))
@@ -142,13 +157,13 @@ def thirteen_weights(num_instances=30, num_inputs=13, load=1.5):
     rows = []
     for name, values in gains.items():
         mean, error = mean_and_error(values)
-        rows.append({"law": name, "gain": mean, "standard_error": error})
+        rows.append({"distribution": name, "gain": mean, "standard_error": error})
         print(f"{name:24s} gain in test error at equal training error {mean:+.4f} ± {error:.4f}")
     return rows
 
 
-def law_of_centers(law, states):
-    values = law.center(np.asarray(states))
+def law_of_centers(distribution, states):
+    values = distribution.center_log_prob(np.asarray(states))
     return values - values.max()
 
 

@@ -1,4 +1,4 @@
-"""Gset: share of the best known cut that annealed samplers reach.
+"""Gset: fraction of the best known cut that annealed samplers reach.
 
     STEPPE_DATA=... taskset -c 0 python benchmarks/maxcut_gset.py [--seeds 3] [--only G1 ...]
 
@@ -39,7 +39,9 @@ def measured(name: str, graph: datasets.GraphInstance, recipe_name: str, seed: i
     annealed = steppe.anneal(
         target,
         recipe,
-        steppe.schedule(inverse_temperature=steppe.geometric(*RANGES.get(name, DEFAULT_RANGE))),
+        steppe.parameter_schedule(
+            inverse_temperature=steppe.geometric_schedule(*RANGES.get(name, DEFAULT_RANGE))
+        ),
         key=jax.random.key(seed),
         num_chains=NUM_CHAINS,
         num_steps=num_steps,

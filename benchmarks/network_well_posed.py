@@ -43,7 +43,7 @@ def posterior_mean_rmse(data, seed, options):
     annealed = steppe.anneal(
         part,
         steppe.dmala(),
-        steppe.schedule(inverse_temperature=steppe.geometric(options.hottest, 1.0)),
+        steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(options.hottest, 1.0)),
         key=key_anneal,
         num_chains=options.chains,
         num_steps=options.anneal,

@@ -22,7 +22,7 @@ from steppe import targets
 NUM_CHAINS = 7
 NUM_STEPS = 6000
 SIZES = ((501, 0.5), (1001, 0.6))
-COOLING = steppe.schedule(inverse_temperature=steppe.geometric(0.5, 0.5 * math.exp(4)))
+COOLING = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.5, 0.5 * math.exp(4)))
 
 
 def measured(num_inputs: int, load: float, seed: int) -> dict:

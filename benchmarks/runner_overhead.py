@@ -7,7 +7,7 @@
   the same figures kept, blocks one after another;
 - commits: rows per second lost to commits, which come every ten seconds or 64 MB and are written beside the
   chains, and the processor time they take;
-- progress: share of a run spent in drawing the bar.
+- progress: fraction of a run spent in drawing the bar.
 
 Every ratio is the median of paired repetitions, shown with their spread.
 """
@@ -29,7 +29,7 @@ import numpy as np
 import rich.console
 
 import steppe
-from steppe.random.threefry import unrolled
+from steppe.random.threefry import unroll
 from steppe.run import driver
 from steppe.run.adaptation import Adapt
 from steppe.run.chain_blocks import encode
@@ -96,7 +96,7 @@ def loop_ratio(target: steppe.Target, num_chains: int, block: int, num_rows: int
     """Engine over bare scan, repetition by repetition, in turns so that other load hits both."""
     engine = make_engine(target, num_chains, block, adapt)
     blocks = engine.blocks
-    keys = jax.vmap(jax.vmap(partial(jax.random.fold_in, unrolled(KEY))))(blocks.chain)
+    keys = jax.vmap(jax.vmap(partial(jax.random.fold_in, unroll(KEY))))(blocks.chain)
     states = jax.tree.map(jnp.copy, blocks.state)
     scan = partial(bare, engine.sampler, states, keys, num_rows=num_rows)
     scan(jnp.uint32(0))
@@ -130,7 +130,7 @@ class Nowhere(TimedDirectory):
 
 
 def streamed(engine: Engine, directory: TimedDirectory) -> tuple[float, float]:
-    """Rows per second of a run to a directory, and the share of its processor time that commits take."""
+    """Rows per second of a run to a directory, and the fraction of its processor time that commits take."""
     rows, begun, worked = engine.next_row, time.perf_counter(), time.process_time()
     with contextlib.suppress(TimeUp):
         driver.stream(engine, 10**8, partial(stop_after, begun + DISK_SECONDS), directory)
@@ -139,26 +139,26 @@ def streamed(engine: Engine, directory: TimedDirectory) -> tuple[float, float]:
 
 
 def commit_share(target: steppe.Target, num_chains: int, block: int) -> dict[str, float]:
-    """What commits cost: rows per second lost to them, and their share of the processor time."""
+    """What commits cost: rows per second lost to them, and their fraction of the processor time."""
     engine = make_engine(target, num_chains, block, None)
     next(engine.chunks(10**8))  # compile
-    lost, shares = [], []
+    lost, fractions = [], []
     for _ in range(DISK_REPETITIONS):
         with tempfile.TemporaryDirectory() as folder:
             speeds = []
             for kind in (Nowhere, TimedDirectory):
                 directory = kind(Path(folder) / kind.__name__)
                 directory.create({"num_warmup": 0})
-                speed, share = streamed(engine, directory)
+                speed, fraction = streamed(engine, directory)
                 directory.release()
                 speeds.append(speed)
             lost.append(1 - speeds[1] / speeds[0])
-            shares.append(share)
+            fractions.append(fraction)
     return {
         "speed lost": float(np.median(lost)),
         "least": min(lost),
         "largest": max(lost),
-        "of processor time": float(np.median(shares)),
+        "of processor time": float(np.median(fractions)),
         "rows per second": speeds[1],
     }
 

@@ -1,9 +1,9 @@
-"""The paper's eight cities: law of corrected samplers beside enumeration, and what they cost.
+"""The paper's eight cities: distribution of corrected samplers beside enumeration, and what they cost.
 
     python benchmarks/tsp_paper_law.py [--steps 20000]
 
 Chains start at the paper's tour A…H; the first third is discarded. Errors are standard errors over
-independent chains. "moves" is the share of steps that change the tour.
+independent chains. "moves" is the fraction of steps that change the tour.
 """
 
 import argparse
@@ -70,14 +70,14 @@ def measured(name: str, num_steps: int, exact: dict) -> dict:
     means = np.asarray(run(sampler, jax.random.key(2), states, num_steps, *limits)[1], float)
     cpu = time.process_time() - begun
     errors = means.std(axis=1, ddof=1) / np.sqrt(NUM_CHAINS)
-    mean, square, share, moves = means.mean(axis=1).tolist()
+    mean, square, fraction, moves = means.mean(axis=1).tolist()
     errors = errors.tolist()
     return {
         "sampler": name,
         "steps": num_steps,
         "mean": [round(mean, 4), round(errors[0], 4)],
         "std": [round(square**0.5, 4), round(errors[1] / (2 * square**0.5), 4)],
-        "optimal_share": [round(share, 5), round(errors[2], 5)],
+        "optimal_share": [round(fraction, 5), round(errors[2], 5)],
         "moves": round(moves, 5),
         "microseconds_per_step_and_chain": round(1e6 * cpu / num_steps / NUM_CHAINS, 2),
     }

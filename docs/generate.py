@@ -2,7 +2,8 @@
 
     python docs/generate.py
 
-Law, parameters and cost of a recipe come from its docstring, family, summary and reference from its entry in
+Distribution, parameters and cost of a recipe come from its docstring, family, summary and reference from its
+entry in
 the registry, the rest from `docs/recipes.toml`.
 """
 
@@ -60,11 +61,11 @@ def pages() -> dict[Path, str]:
 
 
 def recipe_page(name: str, words: dict[str, str]) -> str:
-    law, cost = law_and_cost(name)
+    distribution, cost = law_and_cost(name)
     sections = {
         "Idea": words["idea"],
         "Equation": "\n\n".join(f"$$\n{line}\n$$" for line in words["equation"].strip().split("\n")),
-        "Law": law,
+        "Distribution": distribution,
         "Parameters": "\n\n".join(f"`{parameter}`\n: {text}" for parameter, text in parameters(name).items()),
         "Effect of the parameters": effect(name),
         "Cost": cost,
@@ -90,8 +91,10 @@ def recipe_index() -> str:
     ]
     tree = "\n".join(RECIPES)
     return (
-        f"{NOTICE}# Recipes\n\nOne page per recipe: idea, equation, law or bias, parameters, cost, limits, "
-        "reference. Laws and costs are those of the docstrings, and the tests check them by enumeration and "
+        f"{NOTICE}# Recipes\n\nOne page per recipe: idea, equation, distribution or bias, parameters, cost, "
+        f"limits, "
+        "reference. Distributions and costs are those of the docstrings, and the tests check them by "
+        "enumeration and "
         "by counting calls. [Choose](../choose.md) has them side by side.\n\n"
         "| recipe | kind | in a line |\n|---|---|---|\n"
         + "\n".join(rows)
@@ -166,10 +169,12 @@ def summary(name: str) -> str:
 def law_and_cost(name: str) -> tuple[str, str]:
     notes = section(name, "Notes").replace("\n", " ")
     beginning = BEGINNING.search(notes)
-    assert notes.startswith("Law: "), f"The notes of {name} do not begin with its law."
+    assert notes.startswith("Stationary distribution: "), (
+        f"The notes of {name} do not begin with its distribution."
+    )
     assert beginning, f"The notes of {name} do not say what a step costs."
     cost = notes[beginning.start() :].removeprefix("Cost: ")
-    return capitalised(notes[len("Law: ") : beginning.start()]), capitalised(cost)
+    return capitalised(notes[len("Stationary distribution: ") : beginning.start()]), capitalised(cost)
 
 
 def capitalised(text: str) -> str:

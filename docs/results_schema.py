@@ -64,7 +64,7 @@ def kind(about: dict[str, Any]) -> str:
         return f"list of {kind(about['items'])}"
     if about["type"] == "object":
         return f"object of {kind(about['additionalProperties'])}"
-    names = {"string": "text", "boolean": "true or false", "integer": "whole number"}
+    names = {"string": "text", "boolean": "true or false", "integer": "integer"}
     return "key" if "pattern" in about else names.get(about["type"], about["type"])
 
 

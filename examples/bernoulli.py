@@ -2,7 +2,8 @@
 
     python examples/bernoulli.py
 
-Corrected samplers visit a mode as often as π says, the entropic ones too; the tilt does not, and its law says
+Corrected samplers visit a mode as often as π says, the entropic ones too; the tilt does not, and its
+distribution says
 so. Writes out/examples/bernoulli.png.
 """
 
@@ -41,9 +42,9 @@ def main():
 
 def figures(counts, modes, values):
     """Mass of flat and of sharp modes and E[U], with standard errors over chains."""
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    columns = np.stack([*(shares[:, group].sum(axis=1) for group in modes), shares @ values])
-    return columns.mean(axis=1), columns.std(axis=1) / np.sqrt(max(1, len(shares) - 1))
+    fractions = counts / counts.sum(axis=1, keepdims=True)
+    columns = np.stack([*(fractions[:, group].sum(axis=1) for group in modes), fractions @ values])
+    return columns.mean(axis=1), columns.std(axis=1) / np.sqrt(max(1, len(fractions) - 1))
 
 
 def index_of(domain, bits):
@@ -56,12 +57,12 @@ def draw(rows):
     places = np.arange(len(rows))
     colors = {"flat modes": style.FLAT_COLOR, "sharp modes": style.SHARP_COLOR}
     for column, (label, color) in enumerate(colors.items()):
-        shares, errors = np.transpose([[means[column], errors[column]] for means, errors in rows.values()])
-        axis.bar(places + 0.4 * column - 0.2, shares, 0.38, yerr=errors, label=label, color=color)
-        axis.axhline(shares[0], color=color, lw=1, ls="--")
+        fractions, errors = np.transpose([[means[column], errors[column]] for means, errors in rows.values()])
+        axis.bar(places + 0.4 * column - 0.2, fractions, 0.38, yerr=errors, label=label, color=color)
+        axis.axhline(fractions[0], color=color, lw=1, ls="--")
     axis.set_xticks(places, [f"{name}\nE[U] {means[2]:.2f}" for name, (means, _) in rows.items()])
-    axis.set_ylabel("share of draws")
-    axis.set_title("Share of draws on flat and sharp modes; dashed: under π")
+    axis.set_ylabel("fraction of draws")
+    axis.set_title("Fraction of draws on flat and sharp modes; dashed: under π")
     axis.legend()
     print(*style.save(figure, OUT), sep="\n")
 

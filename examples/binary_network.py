@@ -35,14 +35,14 @@ def main():
     lines = {}
     for name, recipe in RECIPES.items():
         copies = 5 if name == "robust_ensemble" else 1
-        cooling = steppe.schedule(inverse_temperature=steppe.geometric(0.02, 1.0))
+        cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.02, 1.0))
         best = steppe.anneal(
             target, recipe, cooling, key=jax.random.key(0), num_steps=BUDGET // (4 * copies), num_chains=4
         )
         states = np.asarray(best.position).reshape(4, -1, *target.domain.shape)[:, 0]  # one copy per chain
         errors = [mean_error(network, states) for network in (target, test)]
         print(f"{name:16} training error {errors[0]:.4f}, test error {errors[1]:.4f}")
-        lines[name] = [mean_error(target, flipped(states, share)) for share in SHARES]
+        lines[name] = [mean_error(target, flipped(states, fraction)) for fraction in SHARES]
     draw(lines)
 
 
@@ -51,8 +51,8 @@ def mean_error(network, states):
     return float(-jax.vmap(network.log_density)(jnp.asarray(states)).mean() / network.temperature)
 
 
-def flipped(states, share, num_copies=50):
-    noise = np.random.default_rng(1).random((num_copies, *states.shape)) < share
+def flipped(states, fraction, num_copies=50):
+    noise = np.random.default_rng(1).random((num_copies, *states.shape)) < fraction
     return np.abs(states - noise).reshape(-1, states.shape[-1])
 
 

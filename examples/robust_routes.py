@@ -32,7 +32,7 @@ def main():
     name, places, distances, optimum = instance()
     scale = float(np.median(np.sort(distances, axis=1)[:, 1]))  # a typical road
     target = tsp(distances, inverse_temperature=1 / scale)
-    cooling = steppe.schedule(inverse_temperature=steppe.geometric(0.5, 10.0))
+    cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.5, 10.0))
     cooled = steppe.anneal(
         target, steppe.informed_permutation(), cooling, key=jax.random.key(0), num_steps=3000, num_chains=8
     )

@@ -1,6 +1,6 @@
 """Deliberately wrong kernels: what a gate must be able to see.
 
-Each is a correct recipe, composed of the pieces in `faulty.py`, with one number turned to a fault.
+Each is a correct recipe, composed of the components in `faulty.py`, with one number turned to a fault.
 """
 
 from typing import NamedTuple
@@ -68,24 +68,29 @@ _per_site = recipe("dmala", DecisionPerSite(DiscreteLangevin(STEP), Metropolis()
 _one_sided = recipe("edmala_glu", OneSidedCenter(DiscreteLangevin(STEP), Metropolis()), coupling=COUPLING)
 _edula = _edmala.replace(forced=1.0)
 
-POSITION, OWN, OTHER = "position law", "residual and own coordinate", "residual and other coordinates"
-LAW, SPREAD, JUMPS, CACHE = "residual law", "residual variance", "jump symmetry", "cache"
+POSITION, OWN, OTHER = (
+    "position distribution",
+    "residual and own coordinate",
+    "residual and other coordinates",
+)
+DISTRIBUTION, SPREAD, JUMPS, CACHE = "residual distribution", "residual variance", "jump symmetry", "cache"
 
 # What is wrong → the kernel and its gate. Kernels of one composition stand together: they share a program.
-# Two slips are missing because they change no law: a wrong slope that is drawn *and* claimed both ways, and a
+# Two slips are missing because they change no distribution: a wrong slope that is drawn *and* claimed both
+# ways, and a
 # way back of `gwg(num_flips=2)` that undoes the changes in the order in which they were made.
 BROKEN = {
     # The ratio of the joint decision.
     "q of the center missing in the ratio": Broken(_edmala.replace(center_terms=0.0), SPREAD),
     "q of the position missing in the ratio": Broken(_edmala.replace(position_terms=0.0), POSITION),
     "π(θ) instead of the joint in the ratio": Broken(_edmala.replace(coupling_weight=0.0), JUMPS),
-    "half the coupling in the ratio": Broken(_edmala.replace(coupling_weight=0.5), LAW),
+    "half the coupling in the ratio": Broken(_edmala.replace(coupling_weight=0.5), DISTRIBUTION),
     "way back at the old center": Broken(_edmala.replace(stale_center=1.0), OTHER),
     "way back with the old gradient": Broken(_edmala.replace(stale_gradient=1.0), POSITION),
     "way back of the center from the old position": Broken(_edmala.replace(stale_position=1.0), OWN),
     "way back without 1/(2α)": Broken(_edmala.replace(reverse_step=1e6), SPREAD),
     "ratio squared": Broken(_edmala.replace(power=2.0), OWN),
-    "u compared with log r": Broken(_edmala.replace(no_log=1.0), LAW),
+    "u compared with log r": Broken(_edmala.replace(no_log=1.0), DISTRIBUTION),
     "no decision": Broken(_edmala.replace(forced=1.0), POSITION),
     # What the joint proposal draws against what it claims.
     "pull of the center drawn with the wrong sign": Broken(_edmala.replace(sampled_pull=-1.0), JUMPS),
@@ -95,20 +100,22 @@ BROKEN = {
     "center drift α_a instead of α_a/2": Broken(_edmala.replace(center_drift=2.0), SPREAD),
     "center noise α_a instead of √α_a": Broken(_edmala.replace(center_noise=CENTER_STEP), SPREAD),
     # What is kept of a rejected joint proposal.
-    "center not restored": Broken(_edmala.replace(keeps_center=1.0), LAW),
+    "center not restored": Broken(_edmala.replace(keeps_center=1.0), DISTRIBUTION),
     "position not restored": Broken(_edmala.replace(keeps_position=1.0), POSITION),
     "gradient of the rejected point kept": Broken(_edmala.replace(keeps_gradient=1.0), CACHE),
     "log-density of the rejected point kept": Broken(_edmala.replace(keeps_log_density=1.0), CACHE),
     "one key for flips and decision": Broken(_edmala.replace(reuses_key=1.0), OWN),
-    # Unadjusted: the same pieces with the decision forced, against the exact law of one step.
-    "edula with drift 1": Broken(_edula.replace(sampled_drift=2.0), "one-step position law"),
-    "edula with the pull reversed": Broken(_edula.replace(sampled_pull=-1.0), "one-step position law"),
+    # Unadjusted: the same components with the decision forced, against the exact distribution of one step.
+    "edula with drift 1": Broken(_edula.replace(sampled_drift=2.0), "one-step position distribution"),
+    "edula with the pull reversed": Broken(
+        _edula.replace(sampled_pull=-1.0), "one-step position distribution"
+    ),
     "edula with center drift α_a": Broken(_edula.replace(center_drift=2.0), "one-step center mean"),
     "edula with center noise α_a": Broken(
         _edula.replace(center_noise=CENTER_STEP), "one-step center variance"
     ),
     "edula drawing θ at the new center": Broken(
-        _edula.replace(position_sees_new_center=1.0), "one-step position law"
+        _edula.replace(position_sees_new_center=1.0), "one-step position distribution"
     ),
     # Center refreshed, position decided.
     "glu with noise η instead of √η": Broken(_glu.replace(variance_factor=VARIANCE), SPREAD),

@@ -1,10 +1,11 @@
-"""Statistical gates: p-values that are tiny where a kernel does not keep the law it should.
+"""Statistical gates: p-values that are tiny where a kernel does not keep the distribution it should.
 
 Every gate starts from independent exact draws (or one fixed state) and takes a few steps, so the draws it
 looks at are independent too: no effective sample sizes, no burn-in, no tolerance. A kernel fails when a
 p-value falls below `FALSE_ALARM`. With `NUM_CHAINS` chains a gate sees, with near certainty,
 
-- positions: a law at a total variation of 0.01 (`chi_square_power` computes it for each law);
+- positions: a distribution at a total variation of 0.01 (`chi_square_power` computes it for each
+  distribution);
 - residuals `r = (center − position) / √η`: a distribution function off by 0.01, a variance off by 2 %, a
   correlation of 0.02 with a coordinate of the position.
 """
@@ -57,41 +58,41 @@ def start_at_stationarity(
     num_chains: int,
     key: Array,
 ) -> Iterator[Outcome]:
-    """Draw states from the exact joint law, step, and test whether they still have it.
+    """Draw states from the exact joint distribution, step, and test whether they still have it.
 
     Yields after every number of steps asked for, so that a caller can stop at the first rejection.
     """
-    law = exact_law(target)
+    distribution = exact_law(target)
     states = stationary_states(sampler, target, coupling_variance, num_chains, key)
     done = 0
     for total in sorted(num_steps):
         previous, states = advance(sampler, states, key, done, total - done)
         done = total
-        p_values = {"position law": chi_square(counts(target.domain, states.position), law)}
+        p_values = {"position distribution": chi_square(counts(target.domain, states.position), distribution)}
         if coupling_variance is not None:
             before = previous if moves_together(sampler) else previous._replace(center=states.center)
-            p_values |= residual_p_values(target, law, coupling_variance, before, states)
+            p_values |= residual_p_values(target, distribution, coupling_variance, before, states)
         yield Outcome(total, p_values, states)
 
 
 def one_step_law(
     sampler: Sampler,
     start: tuple[np.ndarray, np.ndarray | None],
-    law: np.ndarray,
+    distribution: np.ndarray,
     center_law: tuple[np.ndarray, float] | None,
     num_draws: int,
     key: Array,
 ) -> dict[str, float]:
-    """Compare many single steps from one (position, center) with the exact laws of both after the step.
+    """Compare many single steps from one (position, center) with the exact distributions after the step.
 
-    `law` is over `domain.enumerate()`, `center_law` the mean and variance of a Gaussian.
+    `distribution` is over `domain.enumerate()`, `center_law` the mean and variance of a Gaussian.
     """
     domain, (position, center) = sampler.target.domain, start
     states = initial_states(sampler, jnp.asarray(position)[None], np.zeros(num_draws, int))
     if center is not None:
         states = states._replace(center=jnp.broadcast_to(jnp.asarray(center), states.position.shape))
     _, states = advance(sampler, states, key, 0, 1)
-    p_values = {"one-step position law": chi_square(counts(domain, states.position), law)}
+    p_values = {"one-step position distribution": chi_square(counts(domain, states.position), distribution)}
     if center_law is not None:
         mean, variance = center_law
         residuals = coordinates(domain, states.center - jnp.asarray(mean)) / np.sqrt(variance)
@@ -110,7 +111,7 @@ def same_as_fresh_cache(sampler: Sampler, states: SamplerState) -> float:
 
 
 def chi_square_power(num_draws: int, num_cells: int, total_variation: float) -> float:
-    """Chance that `chi_square` rejects the least visible law at this total variation ε.
+    """Chance that `chi_square` rejects the least visible distribution at this total variation ε.
 
     Σ δ²/π over a shift δ with total variation ε is at least 4ε² (Cauchy–Schwarz on the cells that gain and
     the cells that lose), and the statistic is noncentral χ² with that times the number of draws.
@@ -150,7 +151,7 @@ def initial_states(sampler: Sampler, positions: Array, index: np.ndarray) -> Sam
 def stationary_states(
     sampler: Sampler, target: steppe.Target, coupling_variance: float | None, num_chains: int, key: Array
 ) -> SamplerState:
-    """Independent draws of the joint law: position by inversion in float64, center `N(position, η)`."""
+    """Draws of the joint distribution: position by inversion in float64, center `N(position, η)`."""
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
     index = np.searchsorted(np.cumsum(exact_law(target))[:-1], rng.random(num_chains), side="right")
     states = initial_states(sampler, target.domain.enumerate(), index)
@@ -182,7 +183,7 @@ def moves_together(sampler: Sampler) -> bool:
 
 def residual_p_values(
     target: steppe.Target,
-    law: np.ndarray,
+    distribution: np.ndarray,
     coupling_variance: float,
     before: SamplerState,
     after: SamplerState,
@@ -190,12 +191,12 @@ def residual_p_values(
     """Tests of `r ~ N(0, I)` independent of the position, and of jumps that are as likely back as there."""
     domain, scale = target.domain, np.sqrt(coupling_variance)
     residuals = coordinates(domain, after.center - after.position) / scale
-    mean = law @ coordinates(domain, domain.enumerate())
+    mean = distribution @ coordinates(domain, domain.enumerate())
     deviations = coordinates(domain, after.position) - mean
     chains = np.arange(len(residuals))
     one_each = residuals[chains, chains % residuals.shape[1]]
     return {
-        "residual law": scipy.stats.kstest(one_each, "norm", method="asymp").pvalue,
+        "residual distribution": scipy.stats.kstest(one_each, "norm", method="asymp").pvalue,
         "residual variance": variance_p_value(residuals),
         "residual and own coordinate": own_moment_p_value(residuals, deviations),
         "residual and other coordinates": other_moments_p_value(residuals, deviations),
@@ -203,9 +204,9 @@ def residual_p_values(
     }
 
 
-def chi_square(found: np.ndarray, law: np.ndarray) -> float:
-    """χ² test of counts against a law, rare cells pooled."""
-    found, expected = pooled(found, found.sum() * law)
+def chi_square(found: np.ndarray, distribution: np.ndarray) -> float:
+    """χ² test of counts against a distribution, rare cells pooled."""
+    found, expected = pooled(found, found.sum() * distribution)
     return float(scipy.stats.chisquare(found, expected).pvalue)
 
 
@@ -226,9 +227,9 @@ def _merge_first(cells: np.ndarray, last: int) -> np.ndarray:
 
 def variance_p_value(residuals: np.ndarray) -> float:
     """Two-sided: the sum of squares of standard normals is χ²."""
-    law = scipy.stats.chi2(residuals.size)
+    distribution = scipy.stats.chi2(residuals.size)
     square = np.sum(residuals**2)
-    return float(2 * min(law.cdf(square), law.sf(square)))
+    return float(2 * min(distribution.cdf(square), distribution.sf(square)))
 
 
 def own_moment_p_value(residuals: np.ndarray, deviations: np.ndarray) -> float:
@@ -255,7 +256,8 @@ def other_moments_p_value(residuals: np.ndarray, deviations: np.ndarray) -> floa
 def jump_symmetry_p_value(domain: steppe.Domain, before: SamplerState, after: SamplerState) -> float:
     """Of `t = ½(r + r′)·(θ′ − θ)`, which a reversible block leaves symmetric about 0.
 
-    `t` changes sign when before and after are exchanged, so in equilibrium `t` and `−t` have one law. For
+    `t` changes sign when before and after are exchanged, so in equilibrium `t` and `−t` have one
+    distribution. For
     symmetric variables `2 exp(−z²/2)`, `z = Σ t / √Σ t²`, bounds the two-sided p-value at any sample size.
     """
     jumps = coordinates(domain, after.position - before.position)

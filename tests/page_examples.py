@@ -37,7 +37,7 @@ def bernoulli() -> Results:
             Verdict(
                 claim="EDMALA visits flat modes more often than DMALA.",
                 outcome="does not hold",
-                sentence="Both have the law π; over 20 seeds their flat mass differs by 0.0003.",
+                sentence="Both have the distribution π; over 20 seeds their flat mass differs by 0.0003.",
                 estimate=Estimate(value=0.0003, low=-0.0011, high=0.0017),
             ),
             Verdict(
@@ -71,7 +71,7 @@ def bernoulli() -> Results:
         figures=[
             Figure(
                 key="occupancy",
-                title="Samplers of law π sit on the bars.",
+                title="Samplers that samples π sit on the bars.",
                 caption="Uncorrected samplers leave them, and the tilt moves mass to the flat modes.",
                 alternative="Bars of sixteen probabilities with the occupancy of eleven samplers as markers.",
             ),

@@ -9,7 +9,7 @@
 
 The figure is the effective number of draws of the log-density, all chains together, over the processor time
 of the second call, which has nothing to compile; ours pay for their warm-up in it. Means with their standard
-errors stand beside, because speed towards another law would be worth nothing. A package that is not
+errors stand beside, because speed towards another distribution would be worth nothing. A package that is not
 installed is left out.
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 from matplotlib import rc_context
-from parameters import BITS, LAW, starts_of_law, walked
+from parameters import BITS, DISTRIBUTION, starts_of_law, walked
 
 import steppe
 from steppe.diagnostics.exact import total_variation
@@ -31,15 +31,18 @@ def sampled_law(recipe):
 def draw():
     figure, (axis,) = style.make_row(1, 6.0, 3.4)
     steps = np.geomspace(0.08, 3.0, 60)
-    exact = [total_variation(steppe.dula(step_size=α).log_law(BITS).positions(), LAW) for α in steps]
+    exact = [
+        total_variation(steppe.dula(step_size=α).stationary(BITS).probabilities(), DISTRIBUTION)
+        for α in steps
+    ]
     axis.plot(steps, exact, color=style.SAMPLER_COLORS["dula"], label="dula at step α, exact")
     for marker, η in zip("os^", (0.1, 0.2, 0.5), strict=True):
         effective = [effective_step_size(α, η, CENTER_STEP).value for α in STEPS]
-        laws = [
+        distributions = [
             sampled_law(steppe.edula(step_size=α, center_step_size=CENTER_STEP, coupling_variance=η))
             for α in STEPS
         ]
-        distances = [total_variation(law, LAW) for law in laws]
+        distances = [total_variation(distribution, DISTRIBUTION) for distribution in distributions]
         label = f"edula, η = {η}, at its α_eff"
         axis.plot(effective, distances, marker, color=style.SAMPLER_COLORS["edula"], mfc="none", label=label)
     axis.set_xscale("log")

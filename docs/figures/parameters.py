@@ -18,7 +18,7 @@ import numpy as np
 from matplotlib import rc_context
 
 import steppe
-from steppe.diagnostics.exact import target_law, total_variation
+from steppe.diagnostics.exact import target_distribution, total_variation
 from steppe.report import style
 from steppe.samplers.registry import REGISTRY
 from steppe.targets import ising_lattice, paper_bernoulli, tsp
@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 NUM_SITES, NUM_CHAINS, NUM_STEPS, NUM_DISCARDED = 64, 64, 300, 150
 RING = ising_lattice(NUM_SITES, 0.5, 0.7 * np.random.default_rng(7).standard_normal(NUM_SITES), spins=False)
 BITS = paper_bernoulli()
-LAW = target_law(BITS)
+DISTRIBUTION = target_distribution(BITS)
 NUM_CITIES = 16
 TOURS = tsp(coordinates=np.random.default_rng(0).random((NUM_CITIES, 2)), inverse_temperature=10.0)
 
@@ -75,17 +75,17 @@ def crossings(recipe):
 
 
 def bias(recipe):
-    """Exactly where the law can be summed, else from many chains on four bits."""
+    """Exactly where the distribution can be summed, else from many chains on four bits."""
     if not recipe.coupling.has_center:
-        return {BIAS: total_variation(recipe.log_law(BITS).positions(), LAW)}
+        return {BIAS: total_variation(recipe.stationary(BITS).probabilities(), DISTRIBUTION)}
     _, _, positions = walked(recipe.build(BITS), starts_of_law(), jax.random.key(4), 400, 200)
     counts = np.bincount(np.asarray(BITS.domain.index(positions)).ravel(), minlength=16)
-    return {BIAS: total_variation(counts / counts.sum(), LAW)}
+    return {BIAS: total_variation(counts / counts.sum(), DISTRIBUTION)}
 
 
 def starts_of_law(num_chains=8192):
     """As many chains at every state as π says, so that slow chains do not look biased."""
-    index = np.searchsorted(np.cumsum(LAW), (np.arange(num_chains) + 0.5) / num_chains)
+    index = np.searchsorted(np.cumsum(DISTRIBUTION), (np.arange(num_chains) + 0.5) / num_chains)
     return BITS.domain.enumerate()[np.minimum(index, 15)]
 
 
@@ -95,21 +95,27 @@ def bias_and_moves(recipe):
 
 def flatness(recipe):
     """Exact, of one position of the four bits."""
-    law = recipe.log_law(BITS).positions()
+    distribution = recipe.stationary(BITS).probabilities()
     flat = BITS.domain.index(jnp.asarray(PAPER_MODES.flat, float))
     values = jax.vmap(BITS.log_density)(BITS.domain.enumerate())
-    return {FLAT: float(law[np.asarray(flat)].sum()), MEAN_U: float(law @ np.asarray(values, float))}
+    return {
+        FLAT: float(distribution[np.asarray(flat)].sum()),
+        MEAN_U: float(distribution @ np.asarray(values, float)),
+    }
 
 
 def center_law(recipe):
     """Exact, of a lattice center of the four bits."""
     states = BITS.domain.enumerate()
-    logs = recipe.log_law(BITS).center(states)
-    law = np.exp(logs - logs.max())
-    law /= law.sum()
+    logs = recipe.stationary(BITS).center_log_prob(states)
+    distribution = np.exp(logs - logs.max())
+    distribution /= distribution.sum()
     flat = np.asarray(BITS.domain.index(jnp.asarray(PAPER_MODES.flat, float)))
     values = np.asarray(jax.vmap(BITS.log_density)(states), float)
-    return {f"{FLAT}, center": float(law[flat].sum()), f"{MEAN_U} of the center": float(law @ values)}
+    return {
+        f"{FLAT}, center": float(distribution[flat].sum()),
+        f"{MEAN_U} of the center": float(distribution @ values),
+    }
 
 
 def whole(*values):
@@ -188,13 +194,13 @@ def made_with(name, parameter, value):
 WORDS = {
     crossings: "acceptance and how often a chain at β = 1 changes sides, on 12 spins with two deep modes",
     moves_of_tours: "acceptance and mean length of tours of 16 random cities at β = 10, steps 301 to 600 "
-    "from random tours; the law is the same for all, so shorter means closer to it",
+    "from random tours; the distribution is the same for all, so shorter means closer to it",
     moves: "acceptance and changed sites per step on a ring of 64 bits",
     bias_and_moves: "distance to π in total variation on the paper's four bits (exact, or from 8192 chains "
     "begun in π where there is a center), and changed sites per step on a ring of 64 bits",
-    flatness: "mass of the two flat modes and E[U] under the exact law on the paper's four bits",
-    center_law: "mass of the two flat modes and E[U] under the exact law of a lattice center on the paper's "
-    "four bits",
+    flatness: "mass of the two flat modes and E[U] under the exact distribution on the paper's four bits",
+    center_law: "mass of the two flat modes and E[U] under the exact distribution of a lattice center on the "
+    "paper's four bits",
 }
 
 

@@ -1,6 +1,6 @@
-"""An experiment of three cheap pieces, for tests of the driver; as a program it is the command line with it.
+"""An experiment of three cheap parts, for tests of the engine; as a program it is the command line with it.
 
-FAKE_SECONDS in the environment says how long a piece sleeps, FAKE_MARK a file it makes when it begins.
+FAKE_SECONDS in the environment says how long a component sleeps, FAKE_MARK a file it makes when it begins.
 """
 
 import json
@@ -48,8 +48,8 @@ def square(number):
 
 def run(experiment, request, work):
     seeds = request.seeds(6)
-    found = work.all({f"piece-{seed}": partial(square, seed) for seed in seeds}, at_once=1)
-    rows = [{"seed": seed, "square": found[f"piece-{seed}"]["square"]} for seed in seeds]
+    found = work.all({f"part-{seed}": partial(square, seed) for seed in seeds}, at_once=1)
+    rows = [{"seed": seed, "square": found[f"part-{seed}"]["square"]} for seed in seeds]
     return Found(
         rows={"squares": rows},
         facts={"total": sum(float(one["row"].sum()) for one in found.values())},

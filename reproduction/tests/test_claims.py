@@ -117,7 +117,7 @@ def test_equality_needs_the_whole_interval_within_the_margin(low, high, outcome)
 
 def test_claims_judged_together_are_all_right_in_95_of_100_experiments():
     # 10 claims without any truth in them, over 20 seeds, in 1500 experiments. Each of independent intervals
-    # misses with 0.005, so a share of 1 − 0.995¹⁰ = 0.0489 of the experiments has a wrong verdict; five
+    # misses with 0.005, so a fraction of 1 − 0.995¹⁰ = 0.0489 of the experiments has a wrong verdict; five
     # standard errors are 0.028. Intervals of 95 % each would have one in 0.40 of them.
     rng = np.random.default_rng(0)
     wrong = 0

@@ -63,11 +63,11 @@ def judge_four_bits(request, **given):
     rows = {"occupancy": [], "spectrum": []}
     for name, probabilities in given.items():
         recipe = getattr(samplers, name)(step_size=0.1)
-        shares, ones = make_shares(probabilities), np.ones(NUM_SEEDS)
+        fractions, ones = make_shares(probabilities), np.ones(NUM_SEEDS)
         answer = {
-            "law": probabilities,
-            "windows": shares,
-            "shares": shares,
+            "distribution": probabilities,
+            "windows": fractions,
+            "shares": fractions,
             "acceptance": ones,
             "flips": ones,
         }
@@ -105,16 +105,16 @@ def test_sentences_on_the_four_bits_give_each_sampler_its_own_numbers():
 
 
 def make_tours(spread, mean=16.4693):
-    names = ("spread", "band", "overall", "law_mean", "moves", *("paths", "cost", "best", "to_best"))
+    names = ("spread", "band", "overall", "distribution_mean", "moves", *("paths", "cost", "best", "to_best"))
     levels = (spread, 30 + spread, 30 + spread, mean, 50, *[1.0] * 4)
     found = {name: about(level, seed=n) for n, (name, level) in enumerate(zip(names, levels, strict=True))}
-    return {**found, "law_square": found["law_mean"] ** 2, "law_optimal": about(0.1)}
+    return {**found, "mean_square": found["distribution_mean"] ** 2, "optimal_distribution": about(0.1)}
 
 
 def judge_tours(request, **answers):
     rows = {
         "runs": [tsp._describe_run(name, answer, request, 1.0) for name, answer in answers.items()],
-        "law": tsp._describe_distributions(answers),
+        "distribution": tsp._describe_distributions(answers),
     }
     return judge_rows("tsp", request, rows, {"num_seeds": NUM_SEEDS, "exact": enumerate_costs()})
 
@@ -260,7 +260,7 @@ def test_lower_test_error_and_slower_rise_are_what_the_perceptrons_claim():
 
 def test_time_moved_from_sharp_to_flat_modes_is_what_the_tilt_claims():
     def judge(tilted, tempered):
-        parts = {"shares": make_shares(tilted), "laws": tilted, "tempered": tempered}
+        parts = {"shares": make_shares(tilted), "distributions": tilted, "tempered": tempered}
         rows = flatness._describe_tilt({key: [one] * 5 for key, one in parts.items()}, SIZES["flatness"])
         return judge_rows("flatness", SOUND, {"tilt": rows})
 

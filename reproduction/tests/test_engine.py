@@ -1,4 +1,4 @@
-"""The engine: pieces are kept, a changed request is refused, and a failure leaves nothing half-written."""
+"""The engine: answers are kept, a changed request is refused, and a failure leaves nothing half-written."""
 
 import sys
 
@@ -52,7 +52,7 @@ def fails_at(number, square):
 
 def test_damaged_piece_is_done_again(tmp_path):
     carry_out(fake.EXPERIMENT, Request(), tmp_path)
-    part = tmp_path / "fake" / "parts" / "piece-2.json"
+    part = tmp_path / "fake" / "parts" / "part-2.json"
     part.write_text(part.read_text().replace('"square": 4', '"square": 5'))
     fake.CALLS.clear()
     results = carry_out(fake.EXPERIMENT, Request(), tmp_path)

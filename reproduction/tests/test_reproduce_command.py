@@ -104,7 +104,7 @@ def wait_for(path, process):
 def test_run_killed_half_way_resumes_to_the_same_results(tmp_path):
     own = tmp_path / "killed" / "fake"
     with child(tmp_path / "killed", seconds=0.5) as killed:
-        wait_for(own / "parts" / "piece-2.json", killed)
+        wait_for(own / "parts" / "part-2.json", killed)
     assert not (own / "results.json").exists()
     with child(tmp_path / "killed", seconds=60, resume=True, mark=tmp_path / "begun") as interrupted:
         wait_for(tmp_path / "begun", interrupted)

@@ -44,9 +44,9 @@ def test_noise_of_seeds_is_what_sampling_the_target_shows(known):
     # 400 draws of a mean of 50 multinomials; the mean of their distances has a standard error of 1 %, so five
     # of them give a false alarm in 6e-7 of all seeds. Forgetting the root of the number of seeds is 7-fold.
     generator = np.random.default_rng(0)
-    shares = generator.multinomial(200, known.probabilities, (400, 50)) / 200
-    distances = [known.distance(share) for share in shares]
-    expected = np.mean(np.array([estimate_noise(share) for share in shares], float))
+    fractions = generator.multinomial(200, known.probabilities, (400, 50)) / 200
+    distances = [known.distance(fraction) for fraction in fractions]
+    expected = np.mean(np.array([estimate_noise(fraction) for fraction in fractions], float))
     error = np.std(distances) / np.sqrt(len(distances))
     assert abs(np.mean(distances) - expected) < 5 * error + 0.02 * expected
 
@@ -106,8 +106,8 @@ def test_replicas_of_an_ensemble_share_the_chains():
         num_warmup=0,
         num_draws=20,
     )
-    assert found.shares.shape == (3, 16)
-    np.testing.assert_allclose(found.shares.sum(axis=1), 1, rtol=1e-6)
+    assert found.fractions.shape == (3, 16)
+    np.testing.assert_allclose(found.fractions.sum(axis=1), 1, rtol=1e-6)
     assert np.all(found.flips <= 4)
 
 

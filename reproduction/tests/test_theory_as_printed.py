@@ -8,7 +8,7 @@ import pytest
 
 import steppe
 from steppe import theory
-from steppe.diagnostics.exact import stationary_law, target_law, transition_matrix
+from steppe.diagnostics.exact import stationary_distribution, target_distribution, transition_matrix
 from steppe.errors import DomainError
 from steppe_edlp.theory import paper
 from steppe_edlp.theory.confined import confined_chain, joint_bias
@@ -32,9 +32,9 @@ def test_dula_bias_as_printed_holds_on_the_paper_target_sixfold_loose():
 
 
 def test_dula_bias_does_not_vanish_with_the_step_size_for_a_hidden_unit():
-    assert target_law(HIDDEN_UNIT)[1] == pytest.approx(0.787, abs=5e-4)
-    law = stationary_law(transition_matrix(steppe.dula(step_size=0.03), HIDDEN_UNIT))
-    assert law[1] == pytest.approx(0.901, abs=5e-4)
+    assert target_distribution(HIDDEN_UNIT)[1] == pytest.approx(0.787, abs=5e-4)
+    distribution = stationary_distribution(transition_matrix(steppe.dula(step_size=0.03), HIDDEN_UNIT))
+    assert distribution[1] == pytest.approx(0.901, abs=5e-4)
     assert not paper.dula_bias(HIDDEN_UNIT, 0.03).holds_here
 
 
@@ -137,11 +137,13 @@ def test_position_law_of_edula_is_that_of_dula_at_the_effective_step(settings):
     chain = confined_chain(
         target, step_size, center_step, variance, (-8 * spread, 2.5 + 8 * spread), is_adjusted=False
     )
-    marginal = stationary_law(chain.matrix).reshape(3, -1).sum(axis=1)
+    marginal = stationary_distribution(chain.matrix).reshape(3, -1).sum(axis=1)
     step = theory.effective_step_size(step_size, variance, center_step, target=target)
     assert step.is_exact
-    np.testing.assert_allclose(marginal, theory.quadratic_law(target, step.inverse), atol=GRID_TOLERANCE)
-    assert np.abs(marginal - target_law(target)).max() > 0.01
+    np.testing.assert_allclose(
+        marginal, theory.quadratic_distribution(target, step.inverse), atol=GRID_TOLERANCE
+    )
+    assert np.abs(marginal - target_distribution(target)).max() > 0.01
 
 
 @pytest.mark.parametrize("settings", [(0.1, 0.1, 0.1), (0.3, 0.3, 0.02)])

@@ -78,7 +78,7 @@ def test_everything_is_reported(tmp_path, asked):
     request = Request(protocol=asked, samplers=("dmala", "edmala"))
     results = carry_out(SMALL, request, tmp_path, progress=False)
     assert len(results.verdicts) == (5 if asked == "sound" else 3)
-    assert {table.key for table in results.tables} == {"runs", "law", "minima"}
+    assert {table.key for table in results.tables} == {"runs", "distribution", "minima"}
     assert ("spread_paper" in results.tables[0].rows[0]) == (asked == "published")
     assert set(draw(read_results(tmp_path / "tsp"))) == {figure.key for figure in results.figures}
 
@@ -96,10 +96,12 @@ def test_an_instance_is_solved_and_ranked():
 @pytest.mark.parametrize("asked", ["sound", "published"])
 def test_quick_scale_runs_to_the_end(tmp_path, asked):
     results = carry_out(EXPERIMENTS["tsp"], Request(protocol=asked), tmp_path, progress=False)
-    law: dict[Any, dict[str, Any]] = {row["sampler"]: row for row in results.table("law").rows}
-    assert law["π, enumerated"]["mean"] == pytest.approx(16.4693, abs=1e-4)
+    distribution: dict[Any, dict[str, Any]] = {
+        row["sampler"]: row for row in results.table("distribution").rows
+    }
+    assert distribution["π, enumerated"]["mean"] == pytest.approx(16.4693, abs=1e-4)
     if asked == "sound":
         # 95 % intervals over 20 seeds, widened to 99.99 %: t quantiles with 19 degrees are 2.09 and 4.88.
         for name in ("dmala", "edmala", "informed_permutation"):
-            mean = law[name]["mean"]
+            mean = distribution[name]["mean"]
             assert abs(mean.value - 16.4693) < 4.88 / 2.09 * (mean.high - mean.value)

@@ -10,11 +10,11 @@ from steppe.audit import GradientAudit, audit_gradient
 from steppe import samplers
 from steppe.samplers import *  # noqa: F403
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
-from steppe.run.result import Run, open_run as open
+from steppe.run.result import Run, open_run
 from steppe.run.adaptation import Adapt
 from steppe.run.sample import sample
 from steppe.run.anneal import Annealed, anneal
-from steppe.run.schedule import geometric, linear, schedule
+from steppe.run.schedule import geometric_schedule, linear_schedule, parameter_schedule
 from steppe.tune import Tuned, tune
 from steppe.compare import Comparison, compare
 
@@ -22,7 +22,7 @@ if _TYPE_CHECKING:
     __version__: str
     from steppe import datasets, diagnostics, interop, modes, routes, samplers, targets, theory, training
     from steppe.modes import FlatModes, find_flat_modes
-    from steppe.run.storage.shards import merge
+    from steppe.run.storage.shards import merge_shards
 
 __all__ = [
     "errors",
@@ -41,15 +41,15 @@ __all__ = [
     "sample",
     "Adapt",
     "Run",
-    "open",
-    "merge",
+    "open_run",
+    "merge_shards",
     "find_flat_modes",
     "FlatModes",
     "anneal",
     "Annealed",
-    "schedule",
-    "geometric",
-    "linear",
+    "parameter_schedule",
+    "geometric_schedule",
+    "linear_schedule",
     "tune",
     "Tuned",
     "compare",
@@ -72,7 +72,7 @@ _MODULES_WHEN_ASKED_FOR = (
 _NAMES_WHEN_ASKED_FOR = {
     "FlatModes": "steppe.modes",
     "find_flat_modes": "steppe.modes",
-    "merge": "steppe.run.storage.shards",
+    "merge_shards": "steppe.run.storage.shards",
 }
 
 

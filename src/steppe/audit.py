@@ -2,7 +2,7 @@
 
 Gradient-guided samplers treat `gradient · jump` as an estimate of `U(after) − U(before)`. For a
 log-density that branches on the value of a site (`x == 1`, a table look-up, a rounded index) the
-automatic gradient is exactly zero: Metropolis then still samples the right law, slowly, but an
+automatic gradient is exactly zero: Metropolis then still samples the right distribution, slowly, but an
 unadjusted sampler is silently wrong.
 """
 

@@ -22,11 +22,11 @@ class RecipeError(SteppeError, ValueError):
 
 
 class CompositionError(RecipeError):
-    """Pieces were combined that cannot form a sampler."""
+    """Components were combined that cannot form a sampler."""
 
 
-class LawError(SteppeError, ValueError):
-    """A law was asked for that a recipe does not have, or not in closed form."""
+class StationaryDistributionError(SteppeError, ValueError):
+    """A distribution was asked for that a recipe does not have, or not in closed form."""
 
 
 class StartError(SteppeError, ValueError):

@@ -21,7 +21,7 @@ def split_level(number: int, level: float = LEVEL) -> float:
     number
         How many intervals there are; they may depend on each other in any way.
     level
-        Share of cases in which all of them hold.
+        Fraction of cases in which all of them hold.
     """
     return 1 - (1 - level) / max(number, 1)
 
@@ -34,7 +34,7 @@ def find_student_factor(num_values: int, level: float = LEVEL) -> float:
     num_values
         How many values.
     level
-        Share of intervals that cover the true mean.
+        Fraction of intervals that cover the true mean.
     """
     from scipy import stats
 
@@ -66,7 +66,7 @@ def estimate_mean(values: np.ndarray, level: float = LEVEL) -> Estimate:
     values
         One number per seed.
     level
-        Share of intervals that cover the true mean.
+        Fraction of intervals that cover the true mean.
     """
     values = np.asarray(values, float)
     if not np.isfinite(values).all():
@@ -89,7 +89,7 @@ def estimate_smallest(groups: Sequence[np.ndarray], level: float = LEVEL) -> Est
     groups
         Numbers per seed, one group for each mean.
     level
-        Share of intervals that cover the smallest true mean, at least.
+        Fraction of intervals that cover the smallest true mean, at least.
     """
     found = [estimate_mean(values, split_level(len(groups), level)) for values in groups]
     lows = [one.low for one in found if one.low is not None]
@@ -99,14 +99,14 @@ def estimate_smallest(groups: Sequence[np.ndarray], level: float = LEVEL) -> Est
 
 
 def estimate_fraction(successes: int, trials: int, level: float = LEVEL) -> Estimate:
-    """Share of successes with its interval (Wilson's).
+    """Fraction of successes with its interval (Wilson's).
 
     Parameters
     ----------
     successes, trials
         Counts.
     level
-        Share of intervals that cover the true share.
+        Fraction of intervals that cover the true share.
     """
     from scipy import stats
 

@@ -8,7 +8,7 @@ from steppe.errors import MissingPackageError
 EXTRAS = ("blackjax", "data", "graphs", "networks", "numpyro", "plots", "pymc", "report", "torch")
 
 
-def needed(package: str, extra: str, purpose: str) -> ModuleType:
+def require(package: str, extra: str, purpose: str) -> ModuleType:
     """Import an optional package, or say in one sentence how to get it.
 
     Parameters

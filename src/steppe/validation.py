@@ -215,7 +215,7 @@ def zeros(*shape: int) -> Any:
 # ---- names -------------------------------------------------------------------------------------
 
 
-def named(name: str, known: Iterable[str], kind: str) -> str:
+def find_name(name: str, known: Iterable[str], kind: str) -> str:
     """Return a name that is known, or say which known ones are near it."""
     names = list(known)
     if name in names:

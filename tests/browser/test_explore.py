@@ -1,11 +1,16 @@
-"""The laws the browser solves for are those of `steppe.diagnostics.exact`."""
+"""The distributions the browser solves for are those of `steppe.diagnostics.exact`."""
 
 import jax
 import numpy as np
 import pytest
 
 import steppe
-from steppe.diagnostics.exact import stationary_law, target_law, total_variation, transition_matrix
+from steppe.diagnostics.exact import (
+    stationary_distribution,
+    target_distribution,
+    total_variation,
+    transition_matrix,
+)
 from steppe.targets.bernoulli import PAPER_MODES, paper_bernoulli
 from steppe.theory import effective_step_size
 
@@ -32,18 +37,24 @@ def move(page, alpha, center, eta, strength):
 
 
 def shown(page):
-    """Numbers of every law by name."""
+    """Numbers of every distribution by name."""
     return page.run(
-        "return Object.fromEntries([...document.querySelectorAll('#law-numbers tbody tr')].map(row => "
-        "[row.dataset.law, [...row.cells].slice(1).map(cell => Number(cell.dataset.value))]))"
+        "return Object.fromEntries([...document.querySelectorAll('#distribution-numbers tbody tr')].map(row "
+        "=> "
+        "[row.dataset.distribution, [...row.cells].slice(1).map(cell => Number(cell.dataset.value))]))"
     )
 
 
-def expected(law, target):
+def expected(distribution, target):
     states = np.asarray(target.domain.enumerate(), int).tolist()
     flat, sharp = ([states.index(list(mode)) for mode in modes] for modes in PAPER_MODES)
     values = np.asarray(jax.vmap(target.log_density)(target.domain.enumerate()))
-    return [law[flat].sum(), law[sharp].sum(), law @ values, total_variation(law, target_law(target))]
+    return [
+        distribution[flat].sum(),
+        distribution[sharp].sum(),
+        distribution @ values,
+        total_variation(distribution, target_distribution(target)),
+    ]
 
 
 @pytest.mark.usefixtures("float64")
@@ -51,29 +62,31 @@ def test_every_number_of_every_law_is_the_exact_one(page):
     target = paper_bernoulli()
 
     def dula_law(step_size):
-        return stationary_law(transition_matrix(steppe.dula(step_size=step_size), target))
+        return stationary_distribution(transition_matrix(steppe.dula(step_size=step_size), target))
 
     for places in PLACES:
         knobs = move(page, *places)
         effective = effective_step_size(knobs["alpha"], knobs["eta"], knobs["center"])
         assert effective.is_proper
-        tilt = steppe.roughness_tilted(strength=knobs["lambda"]).log_law(target)
+        tilt = steppe.roughness_tilted(strength=knobs["lambda"]).stationary(target)
         tilted = np.asarray(jax.nn.softmax(jax.vmap(tilt)(target.domain.enumerate())))
-        laws = {
-            "pi": target_law(target),
+        distributions = {
+            "pi": target_distribution(target),
             "dula": dula_law(knobs["alpha"]),
             "edula": dula_law(effective.value),
             "tilt": tilted,
         }
         numbers = shown(page)
-        for name, law in laws.items():
-            np.testing.assert_allclose(numbers[name], expected(law, target), atol=TOLERANCE, err_msg=name)
+        for name, distribution in distributions.items():
+            np.testing.assert_allclose(
+                numbers[name], expected(distribution, target), atol=TOLERANCE, err_msg=name
+            )
 
 
 def test_bars_stand_for_sixteen_states_and_mark_the_modes(page):
     move(page, *PLACES[1])
-    for law in ("dula", "edula", "tilt"):
-        chart = f"#law-{law} .chart"
+    for distribution in ("dula", "edula", "tilt"):
+        chart = f"#distribution-{distribution} .chart"
         assert len(page.all(f"{chart} rect")) == 32
         assert len(page.all(f"{chart} .sign.flat")) == 2
         assert len(page.all(f"{chart} .sign.sharp")) == 2
@@ -81,14 +94,14 @@ def test_bars_stand_for_sixteen_states_and_mark_the_modes(page):
 
 def test_a_center_that_runs_away_has_no_law_and_the_page_says_so(page):
     move(page, -0.3, 0.9, -1.0, 0.0)
-    assert "4η ≤ αₐ" in page.one("#law-edula .law-warning").text
-    assert page.all("#law-edula svg") == []
-    assert page.texts("#law-numbers tr[data-law=edula] td")[1:] == ["–"] * 4
+    assert "4η ≤ αₐ" in page.one("#distribution-edula .distribution-warning").text
+    assert page.all("#distribution-edula svg") == []
+    assert page.texts("#distribution-numbers tr[data-distribution=edula] td")[1:] == ["–"] * 4
 
 
 def test_an_effective_step_that_is_not_positive_is_named(page):
     move(page, 0.5, -1.0, -0.5, 0.0)
-    assert "not positive" in page.one("#law-edula .law-warning").text
+    assert "not positive" in page.one("#distribution-edula .distribution-warning").text
 
 
 def test_arrow_keys_move_a_slider_and_the_numbers_follow(page):

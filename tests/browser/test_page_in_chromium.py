@@ -85,7 +85,7 @@ def test_copied_markdown_is_a_table(page):
 def test_a_click_enlarges_a_figure_and_escape_closes_it(page):
     page.one(".enlarge").click()
     assert page.run("return document.getElementById('viewer').open")
-    assert page.one("#viewer-title").text == "Samplers of law π sit on the bars."
+    assert page.one("#viewer-title").text == "Samplers that samples π sit on the bars."
     assert page.run("return document.getElementById('viewer-image').naturalWidth") > 0
     page.press(ESCAPE)
     assert not page.run("return document.getElementById('viewer').open")
@@ -141,7 +141,7 @@ def test_text_stands_out_from_its_ground(page, scheme):
 def test_figures_keep_a_light_ground_in_the_dark(page):
     page.color("dark")
     grounds = page.run(
-        "return ['.enlarge', '.laws', '.viewer-paper'].map(s => "
+        "return ['.enlarge', '.distributions', '.viewer-paper'].map(s => "
         "getComputedStyle(document.querySelector(s)).backgroundColor)"
     )
     assert set(grounds) == {"rgb(255, 255, 255)"}

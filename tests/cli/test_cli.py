@@ -43,7 +43,7 @@ def test_resume_continues_to_more_draws(finished, tmp_path, capsys):
     capsys.readouterr()
     import steppe
 
-    assert steppe.open(copy).trace.levels().shape == (4, 50, 4)
+    assert steppe.open_run(copy).trace.levels().shape == (4, 50, 4)
 
 
 def test_verify_exits_with_1_when_something_is_damaged(finished, tmp_path, capsys):
@@ -156,7 +156,7 @@ def test_parts_are_merged_into_the_whole_run(tmp_path, capsys):
 
     import steppe
 
-    merged, single = (steppe.open(tmp_path / name).trace.arrays for name in ("merged", "single"))
+    merged, single = (steppe.open_run(tmp_path / name).trace.arrays for name in ("merged", "single"))
     assert all(np.array_equal(merged[name], single[name]) for name in single)
     assert call("resume", tmp_path / "parts", "--shard", "0/2", "--num-draws", "40", "--json") == 0
     assert call("merge", tmp_path / "parts", "--out", tmp_path / "again") == 2

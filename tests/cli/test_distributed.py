@@ -42,7 +42,7 @@ def test_two_processes_on_one_machine_draw_what_one_does(tmp_path):
         "shard-0000-of-0002",
         "shard-0001-of-0002",
     ]
-    found, expected = (steppe.open(tmp_path / name).trace.arrays for name in ("several", "one"))
+    found, expected = (steppe.open_run(tmp_path / name).trace.arrays for name in ("several", "one"))
     assert set(found) == set(expected)
     for name, array in expected.items():
         np.testing.assert_array_equal(found[name], array, err_msg=name)

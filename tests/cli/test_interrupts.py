@@ -44,4 +44,4 @@ def test_one_signal_commits_everything_and_ends_the_process_within_three_seconds
     assert "Traceback" not in said
     assert RunDirectory(out).problems() == []
     assert RunDirectory(out).manifest().index >= 2
-    assert steppe.open(out).trace.num_rows > 0
+    assert steppe.open_run(out).trace.num_rows > 0

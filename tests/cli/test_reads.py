@@ -78,7 +78,7 @@ def test_merging_reads_every_segment_of_the_shards_and_of_the_whole_once(shards,
 
 
 def test_a_run_that_is_opened_is_verified_and_keeps_its_rows_on_disk(whole, reads):
-    run = steppe.open(whole)
+    run = steppe.open_run(whole)
     segments = set(whole.rglob("segments/*.npz"))
     assert {segment: reads[segment] for segment in segments} == dict.fromkeys(segments, 1)
     assert run.trace.num_rows == 100

@@ -77,7 +77,7 @@ def test_watch_ends_at_once_when_the_run_is_complete(finished, capsys):
     shown = capsys.readouterr().out
     assert "40 of 40 steps" in shown
     assert "complete" in shown
-    assert "stuck, 0 constant, of 4" in shown
+    assert "not converged, 0 constant, of 4" in shown
 
 
 @pytest.mark.parametrize("every", ["0", "-1", "nan", "x"])

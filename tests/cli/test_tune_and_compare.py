@@ -49,7 +49,7 @@ def test_compare_prints_results_as_json_and_saves_them(capsys, tmp_path):
     counts = ["--seeds", "2", "--budget", "100", "--tuned-by", "none"]
     call(["compare", "paper_bernoulli", "--samplers", "gibbs", *counts, "--json", "--out", str(tmp_path)])
     found = json.loads(capsys.readouterr().out)
-    assert [table["key"] for table in found["tables"]] == ["efficiency", "spending", "law"]
+    assert [table["key"] for table in found["tables"]] == ["efficiency", "spending", "distribution"]
     assert (tmp_path / "results.json").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 import steppe
 from exact_targets import polynomial_target
 from steppe.compare.measurement import spend
-from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
+from steppe.diagnostics.exact import expected_total_variation, target_distribution, total_variation
 from steppe.results import read_results
 
 TARGET = polynomial_target(steppe.Binary(4), 1.0)
@@ -44,16 +44,17 @@ def test_unadjusted_recipe_gets_the_step_size_of_its_adjusted_twin(comparison):
 
 
 def test_reference_row_is_the_enumerated_law(comparison):
-    law = target_law(TARGET)
+    distribution = target_distribution(TARGET)
     values = np.asarray(jax.vmap(TARGET.log_density)(TARGET.domain.enumerate()))
-    exact = rows(comparison, "law")["exact π"]
-    assert exact["log_density"] == pytest.approx(law @ values, rel=1e-5)
+    exact = rows(comparison, "distribution")["exact π"]
+    assert exact["log_density"] == pytest.approx(distribution @ values, rel=1e-5)
 
 
 def test_pooled_distance_of_an_adjusted_sampler_is_noise_and_that_of_a_biased_one_is_not(comparison):
-    # The pooled distance of a sampler of law π has mean `tv_noise` and, being a sum of 16 terms, a deviation
+    # The pooled distance of a sampler that samples π has mean `tv_noise` and, being a sum of 16 terms, a
+    # deviation
     # of less than half of it: three times the noise is four deviations, one false alarm in 10⁴.
-    of = rows(comparison, "law")
+    of = rows(comparison, "distribution")
     for name in ("dmala", "gibbs, twice"):
         assert of[name]["tv_pooled"] < 3 * of[name]["tv_noise"]
     assert of["dula"]["tv_pooled"] > 3 * of["dula"]["tv_noise"]
@@ -78,15 +79,17 @@ def test_summary_shows_every_sampler_with_intervals(comparison):
 def test_same_key_gives_the_same_tables(comparison):
     recipes = {"dula": steppe.dula(), "dmala": steppe.dmala(), "gibbs, twice": steppe.gibbs(num_updates=2)}
     again = steppe.compare(TARGET, recipes, key=KEY, seeds=SEEDS, budget=BUDGET, tuning_budget=9_000)
-    assert again.results.table("law") == comparison.results.table("law")
+    assert again.results.table("distribution") == comparison.results.table("distribution")
 
 
 def test_expected_distance_of_independent_draws_is_that_of_simulated_ones():
-    law, rng = target_law(TARGET).astype(float), np.random.default_rng(0)
-    law = law / law.sum()
-    found = [total_variation(rng.multinomial(50, law) / 50, law) for _ in range(4000)]
+    distribution, rng = target_distribution(TARGET).astype(float), np.random.default_rng(0)
+    distribution = distribution / distribution.sum()
+    found = [total_variation(rng.multinomial(50, distribution) / 50, distribution) for _ in range(4000)]
     # Four standard errors: false alarm 6e-5; seen: an error of one percent.
-    assert abs(np.mean(found) - expected_total_variation(law, 50)) < 4 * np.std(found) / np.sqrt(4000)
+    assert abs(np.mean(found) - expected_total_variation(distribution, 50)) < 4 * np.std(found) / np.sqrt(
+        4000
+    )
 
 
 def test_budget_is_split_into_warm_up_and_draws_that_fit_memory():

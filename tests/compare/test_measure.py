@@ -12,7 +12,7 @@ import steppe
 from exact_targets import polynomial_target
 from steppe.compare.measurement import NUM_MEASURED, Spending, measure
 from steppe.diagnostics.efficiency import efficiency
-from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
+from steppe.diagnostics.exact import expected_total_variation, target_distribution, total_variation
 from steppe.report.present_comparison import Request, present_comparison
 
 TARGET = polynomial_target(steppe.Binary(4), 1.0)
@@ -62,7 +62,7 @@ def test_roughness_is_the_mean_absolute_change_over_draws_spread_evenly(measured
 def tables_of(measured) -> dict[str, dict[str, Any]]:
     request = Request("test", TARGET, SEEDS, 140, "none", 0, "", 0.0)
     results = present_comparison(request, {"one": measured}, {})
-    return {name: results.table(name).rows[-1] for name in ("efficiency", "spending", "law")}
+    return {name: results.table(name).rows[-1] for name in ("efficiency", "spending", "distribution")}
 
 
 def test_effective_draws_are_per_thousand_kept_evaluations_of_all_seeds(measured):
@@ -81,16 +81,18 @@ def test_step_size_that_was_left_to_the_domain_is_shown_in_its_units(measured):
 
 
 def test_distances_are_beside_those_of_as_many_independent_draws(measured):
-    row, law = tables_of(measured)["law"], target_law(TARGET)
-    assert row["tv"].value == pytest.approx(np.mean([total_variation(s, law) for s in measured.occupancies]))
-    assert row["tv_perfect"] == pytest.approx(expected_total_variation(law, 40))
+    row, distribution = tables_of(measured)["distribution"], target_distribution(TARGET)
+    assert row["tv"].value == pytest.approx(
+        np.mean([total_variation(s, distribution) for s in measured.occupancies])
+    )
+    assert row["tv_perfect"] == pytest.approx(expected_total_variation(distribution, 40))
 
 
 @pytest.mark.slow
 def test_every_copy_of_an_ensemble_counts_as_a_draw():
     copies = measure(steppe.robust_ensemble(replicas=3), TARGET, KEY, SPENDING, SEEDS, None, True)
-    expected = expected_total_variation(target_law(TARGET), 3 * 40)
-    assert tables_of(copies)["law"]["tv_perfect"] == pytest.approx(expected)
+    expected = expected_total_variation(target_distribution(TARGET), 3 * 40)
+    assert tables_of(copies)["distribution"]["tv_perfect"] == pytest.approx(expected)
 
 
 @pytest.mark.slow

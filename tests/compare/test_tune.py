@@ -90,15 +90,15 @@ def test_coupling_sweep_adapts_the_step_size_for_each_value():
 
 
 def test_wanted_loss_is_met_by_the_strength():
-    def law(λ):
-        return steppe.roughness_tilted(strength=λ, differences="gradient").log_law(TARGET).positions()
+    def distribution(λ):
+        return steppe.roughness_tilted(strength=λ, differences="gradient").stationary(TARGET).probabilities()
 
     values = np.asarray(jax.vmap(TARGET.log_density)(TARGET.domain.enumerate()), float)
-    wanted = float((law(0.0) - law(1.0)) @ values)
+    wanted = float((distribution(0.0) - distribution(1.0)) @ values)
     assert wanted > 0.05
     recipe = steppe.roughness_tilted()
     found = steppe.tune(recipe, TARGET, goal="loss", loss=wanted, values=[0.1, 0.3, 3.0], **SHORT)
-    exact = float((law(0.0) - law(found.best.value)) @ values)
+    exact = float((distribution(0.0) - distribution.log_prob(found.best.value)) @ values)
     # Trials are noisy and lie on a grid: the widest gap between neighbours, and four standard errors of each.
     losses = [trial.loss.value for trial in found.trials if trial.value >= 0.3]
     spacing = np.max(np.abs(np.diff(losses)))
@@ -117,7 +117,7 @@ def test_copies_are_swept_by_loss():
     )
     assert found.number == "replicas"
     assert found.recipe.coupling.replicas == int(found.best.value)
-    assert abs(found.trials[0].loss.value) < 4 * found.trials[0].loss.error  # one copy has law π
+    assert abs(found.trials[0].loss.value) < 4 * found.trials[0].loss.error  # one copy has distribution π
 
 
 def test_report_has_a_table_a_picture_and_json(by_efficiency, tmp_path):
@@ -136,10 +136,14 @@ REFUSED = {
     "unadjusted, acceptance": (steppe.dula(), {}, "accepts every proposal"),
     "unadjusted, effective draws": (steppe.edula(), {"goal": "ess"}, "biased"),
     "no step size": (steppe.gibbs(), {}, "no step size"),
-    "no flat law": (steppe.dmala(), {"goal": "loss", "loss": 1.0}, "roughness_tilted"),
+    "no flat distribution": (steppe.dmala(), {"goal": "loss", "loss": 1.0}, "roughness_tilted"),
     "loss left out": (steppe.roughness_tilted(), {"goal": "loss"}, "needs `loss`"),
     "loss not positive": (steppe.roughness_tilted(), {"goal": "loss", "loss": -1.0}, "positive"),
-    "law would change": (steppe.roughness_tilted(), {"goal": "ess", "number": "strength"}, "goal='loss'"),
+    "distribution would change": (
+        steppe.roughness_tilted(),
+        {"goal": "ess", "number": "strength"},
+        "goal='loss'",
+    ),
     "no such number": (steppe.dmala(), {"goal": "ess", "number": "strength"}, "has inverse_temperature"),
     "one value": (steppe.dmala(), {"goal": "ess", "values": [0.3]}, "at least two"),
     "value out of range": (steppe.dmala(), {"goal": "ess", "values": [0.3, -1.0]}, "positive"),

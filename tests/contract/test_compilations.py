@@ -14,7 +14,8 @@ from tiers import cases
 
 DOMAIN = steppe.Binary(10)
 # A first run makes a program that draws starts, one that evaluates them and one that steps; the rest are
-# single operations on numbers of the recipe. Each is compiled before the first draw, while a user waits.
+# single operations on hyper-parameters of the recipe. Each is compiled before the first draw, while a user
+# waits.
 MOST_PROGRAMS = 10
 
 

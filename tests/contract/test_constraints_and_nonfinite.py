@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 import steppe
 from contract.cases import one_chain, quick_jit, transition_matrix
 from exact_targets import Cubic, arrays_of, cubic_log_density, polynomial_target
-from steppe.diagnostics.exact import target_law
+from steppe.diagnostics.exact import target_distribution
 from steppe.samplers import ALL_RECIPES
 
 NUM_CHAINS, NUM_STEPS = 16, 60
@@ -98,7 +98,7 @@ def at_states(domain, states, value) -> np.ndarray:
     return table
 
 
-# The others are made of the same pieces.
+# The others are made of the same components.
 FAST = [
     "dula",
     "dmala",
@@ -198,12 +198,12 @@ def test_law_restricted_to_valid_states_is_left_invariant(name):
     target = broken_target(domain, is_valid=is_valid)
     center = jnp.full(domain.shape, 0.3) if name == "edmala_glu" else None
     matrix = transition_matrix(EXACT[name], target, center=center)[np.ix_(is_valid, is_valid)]
-    law = target_law(target)[is_valid]
+    distribution = target_distribution(target)[is_valid]
     if center is not None:
         squared = np.sum((np.asarray(domain.enumerate())[is_valid] - 0.3) ** 2, axis=1)
-        law = law * np.exp(-squared / (2 * 0.7))
-        law /= law.sum()
-    flow = law[:, None] * matrix
+        distribution = distribution * np.exp(-squared / (2 * 0.7))
+        distribution /= distribution.sum()
+    flow = distribution[:, None] * matrix
     assert np.abs(matrix.sum(axis=1) - 1).max() < 1e-13  # nothing leaves the valid states
     assert np.abs(flow - flow.T).max() < 1e-13
-    assert target_law(target)[~is_valid].sum() == 0
+    assert target_distribution(target)[~is_valid].sum() == 0

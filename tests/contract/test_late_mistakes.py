@@ -1,4 +1,4 @@
-"""Mistakes that show only when pieces, numbers and starts meet: each is met by a typed error."""
+"""Mistakes that show only when components, numbers and starts meet: each is met by a typed error."""
 
 import jax
 import jax.numpy as jnp

@@ -12,7 +12,7 @@ import pytest
 from steppe.datasets import DataError, DownloadError, MissingDataError, MissingPackageError
 from steppe.datasets.download import File
 from steppe.datasets.files import Lookup, contents
-from steppe.optional import needed
+from steppe.optional import require
 
 CONTENT = bytes(range(256)) * 1000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -157,4 +157,4 @@ def test_a_damaged_archive_is_refused_by_name(places):
 def test_a_missing_package_is_named_with_its_pip_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingPackageError, match=r'needs `sklearn`.*`pip install "steppe\[data\]"`'):
-        needed("sklearn.datasets", "data", "Loading digits")
+        require("sklearn.datasets", "data", "Loading digits")

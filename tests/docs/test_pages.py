@@ -92,7 +92,7 @@ def test_every_recipe_has_a_page_with_a_figure():
     for name in REGISTRY:
         page = (DOCS / "recipes" / f"{name}.md").read_text(encoding="utf-8")
         assert f"../figures/{name}.svg" in page
-        for title in ("Idea", "Equation", "Law", "Parameters", "Cost", "Limits", "Reference"):
+        for title in ("Idea", "Equation", "Distribution", "Parameters", "Cost", "Limits", "Reference"):
             assert f"\n## {title}\n" in page, f"{name} has no {title}"
 
 

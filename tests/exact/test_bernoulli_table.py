@@ -1,7 +1,7 @@
-"""Stationary laws on the paper's four bits: the table of exact values, reproduced to every printed digit.
+"""Stationary distributions on the paper's four bits: a table of exact values, to every printed digit.
 
 Columns: mass of the two flat and of the two sharp modes, total variation distance to the target, and the
-standard deviation of the eigenvalues of the multilinear Hessian under the law (their mean is 0).
+standard deviation of the eigenvalues of the multilinear Hessian under the distribution (their mean is 0).
 """
 
 import inspect
@@ -14,13 +14,18 @@ import numpy as np
 import pytest
 
 import steppe
-from steppe.diagnostics.center_law import (
+from steppe.diagnostics.center_distribution import (
     edula_kernel,
     edula_stationary,
     glu_transition_matrix,
     position_marginal,
 )
-from steppe.diagnostics.exact import stationary_law, target_law, total_variation, transition_matrix
+from steppe.diagnostics.exact import (
+    stationary_distribution,
+    target_distribution,
+    total_variation,
+    transition_matrix,
+)
 from steppe.targets.bernoulli import PAPER_MODES, PAPER_PROBABILITIES, paper_bernoulli
 
 
@@ -69,8 +74,8 @@ def made(make, setting):
     return make(**dict(zip(inspect.signature(make).parameters, setting, strict=False)))
 
 
-def mode_mass(law: np.ndarray, modes) -> float:
-    return float(sum(law[int("".join(map(str, mode)), 2)] for mode in modes))
+def mode_mass(distribution: np.ndarray, modes) -> float:
+    return float(sum(distribution[int("".join(map(str, mode)), 2)] for mode in modes))
 
 
 def eigenvalues() -> np.ndarray:
@@ -90,13 +95,13 @@ def weighted_quantile(values: np.ndarray, weights: np.ndarray, level: float) -> 
     return float(values[order][np.searchsorted(np.cumsum(weights[order]), level)])
 
 
-def columns(law: np.ndarray) -> tuple[float, ...]:
-    values, weights = eigenvalues().ravel(), np.repeat(law / 4, 4)
+def columns(distribution: np.ndarray) -> tuple[float, ...]:
+    values, weights = eigenvalues().ravel(), np.repeat(distribution / 4, 4)
     quartiles = [weighted_quantile(values, weights, level) for level in (0.25, 0.75)]
     return (
-        mode_mass(law, PAPER_MODES.flat),
-        mode_mass(law, PAPER_MODES.sharp),
-        total_variation(law, target_law(paper_bernoulli())),
+        mode_mass(distribution, PAPER_MODES.flat),
+        mode_mass(distribution, PAPER_MODES.sharp),
+        total_variation(distribution, target_distribution(paper_bernoulli())),
         float(np.sqrt(weights @ values**2)),
         quartiles[1] - quartiles[0],
     )
@@ -107,34 +112,36 @@ def half_unit(printed: str) -> float:
     return 0.5 * 10.0 ** -len(printed.split(".")[1])
 
 
-def assert_prints_as(law: np.ndarray, row: Row) -> None:
-    for name, found, printed in zip(Row._fields, columns(law), row, strict=True):
+def assert_prints_as(distribution: np.ndarray, row: Row) -> None:
+    for name, found, printed in zip(Row._fields, columns(distribution), row, strict=True):
         if printed is not None:
             assert abs(found - float(printed)) <= half_unit(printed), f"{name}: {found} is not {printed}"
 
 
-# ---- exact laws ----------------------------------------------------------------------------------------
+# ---- exact distributions ------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("float64")
 def test_adjusted_langevin_has_the_targets_row():
-    law = stationary_law(transition_matrix(steppe.dmala(step_size=0.4), paper_bernoulli()))
-    assert_prints_as(law, TARGET)
+    distribution = stationary_distribution(transition_matrix(steppe.dmala(step_size=0.4), paper_bernoulli()))
+    assert_prints_as(distribution, TARGET)
     assert_prints_as(np.full(16, 1 / 16), UNIFORM)
 
 
 @pytest.mark.usefixtures("float64")
 def test_unadjusted_langevin_has_the_printed_laws():
     for step_size, row in DULA.items():
-        law = stationary_law(transition_matrix(steppe.dula(step_size=step_size), paper_bernoulli()))
-        assert_prints_as(law, row)
+        distribution = stationary_distribution(
+            transition_matrix(steppe.dula(step_size=step_size), paper_bernoulli())
+        )
+        assert_prints_as(distribution, row)
 
 
 @pytest.mark.usefixtures("float64")
 def test_unadjusted_glu_has_the_printed_laws():
     for setting, row in GLU.items():
         matrix = glu_transition_matrix(made(steppe.edula_glu, setting), paper_bernoulli())
-        assert_prints_as(stationary_law(matrix), row)
+        assert_prints_as(stationary_distribution(matrix), row)
 
 
 def gaussian_start(nodes: np.ndarray, variance: float) -> np.ndarray:
@@ -169,7 +176,7 @@ MAX_STANDARD_ERRORS = 4.5
 
 @jax.jit
 def occupancy(sampler, key):
-    """Share of draws in every state, chain × 16; chains are independent."""
+    """Fraction of draws in every state, chain × 16; chains are independent."""
     domain = sampler.target.domain
     start_key, run_key = jax.random.split(key)
     start = jax.vmap(sampler.init)(domain.draw(start_key, (NUM_CHAINS,)))
@@ -189,10 +196,10 @@ def occupancy(sampler, key):
 @pytest.mark.parametrize("setting", EDULA, ids=str)
 def test_draws_of_entropic_unadjusted_langevin_have_the_printed_law(setting):
     sampler, row = made(steppe.edula, setting).build(paper_bernoulli()), EDULA[setting]
-    shares = np.asarray(occupancy(sampler, jax.random.key(20)), float)
-    sharp = np.array([mode_mass(share, PAPER_MODES.sharp) for share in shares])
-    flat = np.array([mode_mass(share, PAPER_MODES.flat) for share in shares])
-    spread = shares @ (eigenvalues() ** 2).mean(axis=1)  # its mean is the square of `eigen_std`
+    fractions = np.asarray(occupancy(sampler, jax.random.key(20)), float)
+    sharp = np.array([mode_mass(fraction, PAPER_MODES.sharp) for fraction in fractions])
+    flat = np.array([mode_mass(fraction, PAPER_MODES.flat) for fraction in fractions])
+    spread = fractions @ (eigenvalues() ** 2).mean(axis=1)  # its mean is the square of `eigen_std`
     std, std_unit = float(row.eigen_std), half_unit(row.eigen_std)
     expected = (
         (flat, float(row.flat), half_unit(row.flat)),

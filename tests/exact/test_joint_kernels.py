@@ -1,4 +1,4 @@
-"""Kernels that move the center leave the joint law of position and center invariant.
+"""Kernels that move the center leave the joint distribution of position and center invariant.
 
 The center is put on equally spaced nodes. For what decays like a Gaussian of standard deviation σ a sum
 over nodes of spacing h is exponentially accurate, with error exp(−2π²σ²/h²): 1e-17 at h = 0.7σ. What is
@@ -116,8 +116,8 @@ def center_densities(sampler, positions, nodes):
     density, proposal = sampler.density, sampler.recipe.blocks[0].proposal
 
     def refreshed(position, old, new):
-        law = proposal.at(density, density.evaluate(position, old))
-        return jnp.exp(jnp.sum(law.log_prob_terms(new)[0]))
+        distribution = proposal.at(density, density.evaluate(position, old))
+        return jnp.exp(jnp.sum(distribution.log_prob_terms(new)[0]))
 
     over_new = jax.vmap(refreshed, (None, None, 0))
     return jax.vmap(jax.vmap(over_new, (None, 0, None)), (0, None, None))(positions, nodes, nodes)
@@ -139,19 +139,19 @@ def position_moves(sampler, positions, nodes):
     return jax.vmap(jax.vmap(over_new, (None, 0, None)), (0, None, None))(nodes, positions, positions)
 
 
-# ---- one step of a law on the grid --------------------------------------------------------------------
+# ---- one step of a distribution on the grid -----------------------------------------------------------
 
 
-def metropolis_step(law: np.ndarray, q: np.ndarray, log_ratio: np.ndarray) -> np.ndarray:
-    """Law after a decision; rejected mass is summed from the same terms, not inferred from row sums."""
+def metropolis_step(distribution: np.ndarray, q: np.ndarray, log_ratio: np.ndarray) -> np.ndarray:
+    """Distribution after a decision; rejected mass is summed from the same terms, not from row sums."""
     taken = np.exp(np.minimum(log_ratio, 0.0))
-    return law @ (q * taken) + law * (q * (1 - taken)).sum(axis=1)
+    return distribution @ (q * taken) + distribution * (q * (1 - taken)).sum(axis=1)
 
 
 def invariance_error(grid: Grid, moves: JointMoves, log_ratio: np.ndarray) -> float:
-    law = grid.mass.ravel()
-    after = metropolis_step(law, np.exp(moves.log_q) * grid.node_volume, log_ratio)
-    return float(np.abs(after - law).sum())
+    distribution = grid.mass.ravel()
+    after = metropolis_step(distribution, np.exp(moves.log_q) * grid.node_volume, log_ratio)
+    return float(np.abs(after - distribution).sum())
 
 
 class Setting(NamedTuple):
@@ -170,7 +170,8 @@ SETTINGS = {
 }
 
 
-# What one step does to the joint law (L1) if the ratio leaves out the proposal terms of the center, or the
+# What one step does to the joint distribution (L1) if the ratio leaves out the proposal terms of the center,
+# or the
 # coupling: 10⁵ times what the test of the right ratio allows.
 MISTAKES = {"one bit": (0.111, 0.441), "two bits": (0.184, 0.418), "three levels": (0.092, 0.430)}
 

@@ -1,4 +1,4 @@
-"""Log-probabilities, acceptance ratios, center laws and transition matrices are those of the NumPy oracle.
+"""Log-probabilities, ratios, center distributions and transition matrices are those of the NumPy oracle.
 
 All recipes on one domain are one compiled program, and both steepnesses of a target share it, so recipes
 and steepnesses are loops inside the tests.
@@ -197,13 +197,13 @@ def test_gradient_picks_and_their_ratios_are_the_oracles(domain):
 
 @quick_jit
 def engine_center_laws(samplers, positions, centers):
-    def law(sampler, position, center):
+    def distribution(sampler, position, center):
         proposal = sampler.recipe.blocks[0].proposal
         proposal = getattr(proposal, "center", proposal)  # the joint move has a proposal for each
         found = proposal.at(sampler.density, ChainState(position, center, jnp.zeros(())))
         return found.mean, found.variance
 
-    return [jax.vmap(partial(law, sampler))(positions, centers) for sampler in samplers]
+    return [jax.vmap(partial(distribution, sampler))(positions, centers) for sampler in samplers]
 
 
 def test_center_means_and_variances_are_the_oracles(domain):
@@ -222,13 +222,15 @@ def test_center_means_and_variances_are_the_oracles(domain):
         mean = oracle.center_langevin_mean(space, pair.position, pair.center, CENTER_STEP_SIZE, η)
         return mean, CENTER_STEP_SIZE
 
-    laws = (
+    distributions = (
         langevin,
         lambda pair: oracle.exact_center_mean_var(space, [pair.position], η),
         lambda pair: oracle.ou_mean_var(space, pair.position, pair.center, η, PERSISTENCE),
     )
-    for recipe, columns, law in zip(recipes, found, laws, strict=True):
-        assert_columns_agree(recipe.name, columns, [law(pair) for pair in rows(pairs)], CENTER_TOLERANCE)
+    for recipe, columns, distribution in zip(recipes, found, distributions, strict=True):
+        assert_columns_agree(
+            recipe.name, columns, [distribution(pair) for pair in rows(pairs)], CENTER_TOLERANCE
+        )
 
 
 # ---- transition matrices ------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
-"""Parallel tempering keeps the product law, by enumeration and by the steps it really takes.
+"""Parallel tempering keeps the product distribution, by enumeration and by the steps it really takes.
 
-False alarms: five p-values against 1e-6. Seen with 40 000 chains: a total variation of 0.03 of the joint law.
+False alarms: five p-values against 1e-6. Seen with 40 000 chains: a total variation of 0.03 of the joint
+distribution.
 """
 
 import dataclasses
@@ -15,7 +16,7 @@ import scipy.stats
 import steppe
 from contract.cases import quick_jit
 from exact_targets import polynomial_target
-from steppe.diagnostics.exact import target_law, transition_matrix
+from steppe.diagnostics.exact import target_distribution, transition_matrix
 from steppe.kernel.blocks.tempering import Rung, TemperedBlock
 
 BETAS = (1.0, 0.4)
@@ -46,14 +47,14 @@ def small(num_sites, base):
     return Case(polynomial_target(steppe.Binary(num_sites), 4.0), base)
 
 
-def laws(target):
+def distributions(target):
     """Of the cold and the hot chain."""
-    hot = target_law(target) ** BETAS[1]
-    return target_law(target), hot / hot.sum()
+    hot = target_distribution(target) ** BETAS[1]
+    return target_distribution(target), hot / hot.sum()
 
 
-def joint_law(target):
-    return np.outer(*laws(target)).ravel()
+def joint_distribution(target):
+    return np.outer(*distributions(target)).ravel()
 
 
 def swap_matrix(sampler, target):
@@ -88,9 +89,9 @@ def joint_matrix(case):
 )
 def test_moves_and_swaps_leave_the_product_law_invariant(base):
     case = small(2, base)
-    law, matrix = joint_law(case.target), joint_matrix(case)
+    distribution, matrix = joint_distribution(case.target), joint_matrix(case)
     assert np.abs(matrix.sum(axis=1) - 1).max() <= 1e-12
-    assert np.abs(law @ matrix - law).max() <= 1e-12
+    assert np.abs(distribution @ matrix - distribution).max() <= 1e-12
 
 
 @quick_jit
@@ -119,9 +120,9 @@ def frequencies(sampler, cold, hot, num_steps, seed=0):
     return np.bincount(np.asarray(ends[0]) * size + np.asarray(ends[1]), minlength=size * size)
 
 
-def p_value(counts, law):
+def p_value(counts, distribution):
     """Of a χ² test; cells that expect fewer than 10 draws are pooled."""
-    expected = counts.sum() * law
+    expected = counts.sum() * distribution
     rare = expected < 10
     seen = np.append(counts[~rare], counts[rare].sum())
     wanted = np.append(expected[~rare], expected[rare].sum())
@@ -143,17 +144,17 @@ def test_one_step_has_the_law_of_the_enumerated_matrix(base):
 
 
 def from_stationarity(kind, num_sites):
-    """p-value of the joint law after three steps from exact draws of it."""
+    """p-value of the joint distribution after three steps from exact draws of it."""
     case = small(num_sites, steppe.dmala(step_size=0.6))
     recipe = steppe.parallel_tempering(base=case.base, inverse_temperatures=BETAS)
     tempered: Any = recipe.blocks[0]
     faulty = dataclasses.replace(recipe, blocks=(kind(tempered.block, BETAS),))
     rng = np.random.default_rng(0)
     cold, hot = (
-        rng.choice(len(law), NUM_CHAINS, p=np.float64(law) / np.float64(law).sum())
-        for law in laws(case.target)
+        rng.choice(len(distribution), NUM_CHAINS, p=np.float64(distribution) / np.float64(distribution).sum())
+        for distribution in distributions(case.target)
     )
-    return p_value(frequencies(faulty.build(case.target), cold, hot, 3), joint_law(case.target))
+    return p_value(frequencies(faulty.build(case.target), cold, hot, 3), joint_distribution(case.target))
 
 
 @pytest.mark.parametrize("num_sites", [2, pytest.param(4, marks=pytest.mark.slow)])

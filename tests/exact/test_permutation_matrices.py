@@ -1,4 +1,4 @@
-"""Samplers of orders leave their law invariant, exactly, with and without a center."""
+"""Samplers of orders leave their distribution invariant, exactly, with and without a center."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import pytest
 import steppe
 from contract.cases import quick_jit, transition_matrix
 from steppe import targets
-from steppe.diagnostics.exact import target_law
+from steppe.diagnostics.exact import target_distribution
 from steppe.kernel.proposals.permutation_moves import TABLED, apply_move, as_move, differences, is_move
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
 
@@ -32,11 +32,11 @@ def lengths(size: int, symmetric: bool) -> np.ndarray:
     return matrix + matrix.T if symmetric else matrix
 
 
-def assert_reversible(matrix: np.ndarray, law: np.ndarray) -> None:
-    flow = law[:, None] * matrix
+def assert_reversible(matrix: np.ndarray, distribution: np.ndarray) -> None:
+    flow = distribution[:, None] * matrix
     assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
     assert matrix.min() >= -TOLERANCE
-    assert np.abs(law @ matrix - law).max() <= TOLERANCE
+    assert np.abs(distribution @ matrix - distribution).max() <= TOLERANCE
     assert np.abs(flow - flow.T).max() <= TOLERANCE
 
 
@@ -45,7 +45,7 @@ def assert_reversible(matrix: np.ndarray, law: np.ndarray) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_sampler_of_orders_satisfies_detailed_balance(name, size, symmetric):
     target = targets.tsp(lengths(size, symmetric))
-    assert_reversible(transition_matrix(RECIPES[name], target), target_law(target))
+    assert_reversible(transition_matrix(RECIPES[name], target), target_distribution(target))
 
 
 @pytest.mark.parametrize("kind", TABLED)
@@ -55,10 +55,12 @@ def test_order_satisfies_detailed_balance_given_the_center(kind):
     center = np.random.default_rng(1).normal(0.3, 0.6, (size, size))
     recipe = informed_permutation(moves=kind, coupling_variance=COUPLING_VARIANCE)
     matrices = np.eye(size)[np.asarray(target.domain.enumerate(), int)]
-    log_law = np.log(target_law(target)) - ((matrices - center) ** 2).sum((1, 2)) / (2 * COUPLING_VARIANCE)
-    law = np.exp(log_law - log_law.max())
+    stationary = np.log(target_distribution(target)) - ((matrices - center) ** 2).sum((1, 2)) / (
+        2 * COUPLING_VARIANCE
+    )
+    distribution = np.exp(stationary - stationary.max())
     matrix = transition_matrix(recipe, target, center=jnp.asarray(center))
-    assert_reversible(matrix, law / law.sum())
+    assert_reversible(matrix, distribution / distribution.sum())
 
 
 def test_every_order_is_reached_by_every_recipe():
@@ -85,15 +87,16 @@ def moves_and_ends(target, positions):
 
 
 def test_decision_without_the_reverse_normalisation_is_found_out():
-    # The same proposal with acceptance min(1, π'/π): what one step does to the law must not look small.
+    # The same proposal with acceptance min(1, π'/π): what one step does to the distribution must not look
+    # small.
     target = targets.tsp(lengths(4, symmetric=False))
-    law = target_law(target)
+    distribution = target_distribution(target)
     weights, ends = (np.asarray(array) for array in moves_and_ends(target, target.domain.enumerate()))
     matrix = np.zeros((24, 24))
     for state, (q, reached) in enumerate(zip(weights, ends, strict=True)):
-        np.add.at(matrix[state], reached, q * np.minimum(1, law[reached] / law[state]))
+        np.add.at(matrix[state], reached, q * np.minimum(1, distribution[reached] / distribution[state]))
         matrix[state, state] = 1 - matrix[state].sum()
-    assert np.abs(law @ matrix - law).max() > 1e-3
+    assert np.abs(distribution @ matrix - distribution).max() > 1e-3
 
 
 @quick_jit

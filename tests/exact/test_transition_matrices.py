@@ -1,4 +1,4 @@
-"""Every adjusted recipe leaves its law invariant, exactly, on every domain."""
+"""Every adjusted recipe leaves its distribution invariant, exactly, on every domain."""
 
 import dataclasses
 from typing import Any
@@ -9,7 +9,7 @@ from jax.tree_util import Partial
 
 import steppe
 from exact_targets import DOMAIN_CASES, DOMAINS, STEEPNESS, center_for, target_named
-from steppe.diagnostics.exact import stationary_law, target_law, transition_matrix
+from steppe.diagnostics.exact import stationary_distribution, target_distribution, transition_matrix
 from steppe.kernel.acceptance import Unadjusted
 from steppe.kernel.blocks.metropolis import ProposalBlock
 
@@ -48,11 +48,11 @@ COUPLED = {
 }
 
 
-def assert_reversible(matrix: np.ndarray, law: np.ndarray) -> None:
-    flow = law[:, None] * matrix
+def assert_reversible(matrix: np.ndarray, distribution: np.ndarray) -> None:
+    flow = distribution[:, None] * matrix
     assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
     assert matrix.min() >= -TOLERANCE
-    assert np.abs(law @ matrix - law).max() <= TOLERANCE
+    assert np.abs(distribution @ matrix - distribution).max() <= TOLERANCE
     assert np.abs(flow - flow.T).max() <= TOLERANCE
 
 
@@ -61,17 +61,17 @@ def assert_reversible(matrix: np.ndarray, law: np.ndarray) -> None:
 @pytest.mark.parametrize("name", REVERSIBLE)
 def test_uncoupled_recipe_satisfies_detailed_balance(name, domain, steepness):
     target = target_named(domain, steepness)
-    assert_reversible(transition_matrix(REVERSIBLE[name], target), target_law(target))
+    assert_reversible(transition_matrix(REVERSIBLE[name], target), target_distribution(target))
 
 
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
 def test_cycle_of_step_sizes_leaves_the_target_invariant_without_being_reversible(domain):
     target = target_named(domain, "smooth")
     recipe = steppe.dmala_cyclical(step_size=2.0 * target.domain.squared_unit, cycle_length=3)
-    law, matrix = target_law(target), transition_matrix(recipe, target)
+    distribution, matrix = target_distribution(target), transition_matrix(recipe, target)
     assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
-    assert np.abs(law @ matrix - law).max() <= TOLERANCE
-    flow = law[:, None] * matrix
+    assert np.abs(distribution @ matrix - distribution).max() <= TOLERANCE
+    flow = distribution[:, None] * matrix
     assert np.abs(flow - flow.T).max() > TOLERANCE
 
 
@@ -84,8 +84,8 @@ def test_flow_accepts_everything_where_sites_are_independent(domain, step_size):
     recipe = steppe.dlmc(step_size=step_size)
     block: Any = recipe.blocks[0]
     forced = dataclasses.replace(recipe, blocks=(ProposalBlock(block.proposal, Unadjusted()),))
-    law = target_law(target)
-    assert_reversible(transition_matrix(forced, target), law)
+    distribution = target_distribution(target)
+    assert_reversible(transition_matrix(forced, target), distribution)
 
 
 def linear_log_density(weights, position):
@@ -108,15 +108,15 @@ def test_position_block_satisfies_detailed_balance_given_the_center(name, domain
     center = center_for(target.domain)
     squared = np.asarray((target.domain.enumerate() - center) ** 2).reshape(target.domain.num_states, -1)
     η: Any = recipe.parameters["coupling_variance"]
-    log_law = np.log(target_law(target)) - squared.sum(1) / (2 * η)
-    law = np.exp(log_law - log_law.max())
-    assert_reversible(transition_matrix(recipe, target, center=center), law / law.sum())
+    stationary = np.log(target_distribution(target)) - squared.sum(1) / (2 * η)
+    distribution = np.exp(stationary - stationary.max())
+    assert_reversible(transition_matrix(recipe, target, center=center), distribution / distribution.sum())
 
 
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
 def test_unadjusted_langevin_is_biased_and_its_bias_is_enumerated(domain):
     target = target_named(domain, "smooth")
     matrix = transition_matrix(steppe.dula(step_size=0.6), target)
-    law = stationary_law(matrix)
-    assert np.abs(law @ matrix - law).max() <= TOLERANCE
-    assert np.abs(law - target_law(target)).max() > 1e-4
+    distribution = stationary_distribution(matrix)
+    assert np.abs(distribution @ matrix - distribution).max() <= TOLERANCE
+    assert np.abs(distribution - target_distribution(target)).max() > 1e-4

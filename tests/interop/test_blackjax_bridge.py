@@ -136,7 +136,7 @@ NUM_RUNS, NUM_PARTICLES = 24, 200
 
 
 def tempered(blackjax, key):
-    """Weighted share of every state among particles tempered from the uniform law to `log_density`."""
+    """Weighted fraction of every state among particles tempered from uniform to `log_density`."""
     kernel = to_blackjax(steppe.dmala(), DOMAIN)
     smc = blackjax.tempered_smc(
         logprior_fn=lambda x: jnp.zeros(()),
@@ -161,11 +161,11 @@ def tempered(blackjax, key):
 def test_tempered_smc_with_our_kernel_ends_at_the_target(blackjax):
     # Runs are independent: a t test per state. All 16 together raise a false alarm once in 10 000 seeds
     # and see, nearly always, a probability off by 0.03; the bias of 200 particles is below 0.002.
-    shares = jax.jit(lambda keys: jax.lax.map(lambda key: tempered(blackjax, key), keys))(
+    fractions = jax.jit(lambda keys: jax.lax.map(lambda key: tempered(blackjax, key), keys))(
         jax.random.split(jax.random.key(6), NUM_RUNS)
     )
-    law = jax.nn.softmax(jax.vmap(log_density)(DOMAIN.enumerate()))
-    p_values = np.asarray(scipy.stats.ttest_1samp(np.asarray(shares - law, float), 0.0)[1], float)
+    distribution = jax.nn.softmax(jax.vmap(log_density)(DOMAIN.enumerate()))
+    p_values = np.asarray(scipy.stats.ttest_1samp(np.asarray(fractions - distribution, float), 0.0)[1], float)
     assert p_values.min() > 1e-4 / DOMAIN.num_states, p_values
 
 

@@ -14,12 +14,12 @@ networkx = pytest.importorskip("networkx", reason="needs networkx")
 VARTYPES = ("BINARY", "SPIN")
 
 
-def random_bqm(vartype, num_variables=7, share=1.0, seed=0):
+def random_bqm(vartype, num_variables=7, fraction=1.0, seed=0):
     """A model whose variables are named by strings, not by their place."""
     rng = np.random.default_rng(seed)
     names = [f"v{i}" for i in rng.permutation(num_variables)]
     pairs = [(names[i], names[j]) for i in range(num_variables) for j in range(i)]
-    kept = [pair for pair in pairs if rng.random() < share]
+    kept = [pair for pair in pairs if rng.random() < fraction]
     linear = {name: rng.normal() for name in names}
     return dimod.BinaryQuadraticModel(linear, {pair: rng.normal() for pair in kept}, 1.75, vartype)
 
@@ -37,9 +37,9 @@ def weighted_graph():
 
 @pytest.mark.parametrize("share", [1.0, 0.2])
 @pytest.mark.parametrize("vartype", VARTYPES)
-def test_energy_of_every_state_is_that_of_dimod(vartype, share):
-    # A share of 0.2 of all pairs among 10 variables is stored as lists, a share of 1 as a matrix.
-    bqm = random_bqm(vartype, 10 if share < 1 else 7, share)
+def test_energy_of_every_state_is_that_of_dimod(vartype, fraction):
+    # A fraction of 0.2 of all pairs among 10 variables is stored as lists, a fraction of 1 as a matrix.
+    bqm = random_bqm(vartype, 10 if fraction < 1 else 7, fraction)
     target = from_bqm(bqm, inverse_temperature=0.5)
     states = target.domain.enumerate()
     expected = bqm.energies((np.asarray(states), list(bqm.variables)))
@@ -73,7 +73,7 @@ def test_annealing_finds_the_energy_that_simulated_annealing_of_dwave_finds():
     samplers = pytest.importorskip("dwave.samplers", reason="needs dwave-samplers")
     bqm = random_bqm("SPIN", num_variables=24, seed=5)
     best = samplers.SimulatedAnnealingSampler().sample(bqm, num_reads=50, num_sweeps=500, seed=1)
-    cooling = steppe.schedule(inverse_temperature=steppe.geometric(0.1, 10.0))
+    cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.1, 10.0))
     ours = steppe.anneal(
         from_bqm(bqm), steppe.dmala(), cooling, key=jax.random.key(0), num_chains=16, num_steps=500
     )

@@ -7,7 +7,7 @@ import pytest
 
 from steppe import interop
 from steppe.errors import MissingPackageError
-from steppe.optional import needed
+from steppe.optional import require
 
 BRIDGES = {
     "from_bqm": ("dimod", "graphs", lambda: interop.from_bqm(object())),
@@ -43,7 +43,7 @@ def too_old(monkeypatch):
 
 def test_installed_package_that_is_too_old_is_not_called_missing(too_old):
     with pytest.raises(MissingPackageError) as caught:
-        needed("oldest.newer", "numpyro", "`from_numpyro`")
+        require("oldest.newer", "numpyro", "`from_numpyro`")
     assert str(caught.value) == (
         "`from_numpyro` needs `oldest.newer`, which the installed `oldest` does not give: No module named "
         "'oldest.newer'. `pip install \"steppe[numpyro]\" --upgrade` brings one that does."

@@ -102,13 +102,13 @@ def mixed_model(seen):
 
 
 def exact_mixed(seen):
-    """Law of the 12 discrete states with the mean integrated out, and the mean's expectation."""
+    """Distribution of the 12 discrete states with the mean integrated out, and the mean's expectation."""
     bits, categories = np.indices((2, 2, 3))[:2].reshape(2, -1).T, np.indices((2, 2, 3))[2].ravel()
     shifts = bits @ SLOPES + PLACES[categories]
     prior = scipy.stats.bernoulli.logpmf(bits, 0.3).sum(axis=1) + np.log(CHANCES[categories])
-    law = np.exp(prior + scipy.stats.norm.logpdf(seen, shifts, np.sqrt(5)))
-    law /= law.sum()
-    return law, law @ (4 / 5 * (seen - shifts))
+    distribution = np.exp(prior + scipy.stats.norm.logpdf(seen, shifts, np.sqrt(5)))
+    distribution /= distribution.sum()
+    return distribution, distribution @ (4 / 5 * (seen - shifts))
 
 
 def composite(recipe):
@@ -140,13 +140,13 @@ FALSE_ALARM = 1e-4
     "recipe", [steppe.dmala(), steppe.edmala_glu(), steppe.gibbs()], ids=lambda r: r.name
 )
 def test_mixed_model_beside_nuts_matches_enumeration(recipe):
-    law, mean = exact_mixed(1.0)
+    distribution, mean = exact_mixed(1.0)
     mcmc = run(composite(recipe), NUM_CHAINS, 150, NUM_DRAWS, 1.0)
     draws = jax.tree.map(np.asarray, mcmc.get_samples(group_by_chain=True))
     assert draws["bits"].shape == (NUM_CHAINS, NUM_DRAWS, 2)
     states = draws["bits"][..., 0] * 6 + draws["bits"][..., 1] * 3 + draws["category"]
-    shares = np.stack([(states == state).mean(axis=1) for state in range(12)], axis=1)
-    found = np.concatenate([shares - law, draws["mean"].mean(axis=1)[:, None] - mean], axis=1)
+    fractions = np.stack([(states == state).mean(axis=1) for state in range(12)], axis=1)
+    found = np.concatenate([fractions - distribution, draws["mean"].mean(axis=1)[:, None] - mean], axis=1)
     # Chains are independent, so their averages are a sample for an ordinary t test.
     p_values = np.asarray(scipy.stats.ttest_1samp(found, 0.0)[1], float)
     assert p_values.min() > FALSE_ALARM / found.shape[1], p_values

@@ -10,7 +10,7 @@ import pytest
 import steppe
 from contract.cases import chain_keys, one_chain, quick_jit, run_chains, starts, target_on, transition_matrix
 from exact_targets import target_named
-from steppe.diagnostics.exact import target_law
+from steppe.diagnostics.exact import target_distribution
 from steppe.random import draws
 from tiers import cases
 
@@ -50,7 +50,7 @@ def rejected_mass(step_size: float, target: steppe.Target) -> float:
     adjusted, free = (
         np.diag(transition_matrix(make(step_size=step_size), target)) for make in (steppe.dmala, steppe.dula)
     )
-    return float(target_law(target) @ (adjusted - free))
+    return float(target_distribution(target) @ (adjusted - free))
 
 
 @pytest.mark.usefixtures("float64")

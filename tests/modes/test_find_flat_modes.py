@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import steppe
-from steppe.diagnostics.flatness import one_site_gaps
+from steppe.diagnostics.flatness import single_site_differences
 from steppe.errors import RecipeError, RunError, StartError
 from steppe.kernel.cost import EvaluationCounter
 from steppe.modes.local_search import Found
@@ -72,7 +72,7 @@ def highest_of(planted, recipe, seed):
     run = steppe.anneal(
         planted.target,
         recipe,
-        steppe.schedule(inverse_temperature=steppe.geometric(0.3, 3.0)),
+        steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.3, 3.0)),
         key=jax.random.key(seed),
         num_steps=2_000,
         num_chains=100,
@@ -159,7 +159,7 @@ def test_gaps_of_a_mode_of_a_cut_follow_from_its_height(float64):
     weights = np.triu(np.random.default_rng(4).normal(size=(8, 8)), 1)
     cut = steppe.targets.max_cut(weights + weights.T, inverse_temperature=0.7)
     states = cut.domain.enumerate()
-    gaps = one_site_gaps(cut, states, exact=False)
+    gaps = single_site_differences(cut, states, exact=False)
     tables = np.asarray(jax.vmap(cut.differences)(states))
     is_mode = (tables <= 1e-12).all(axis=(1, 2))
     assert is_mode.sum() > 2

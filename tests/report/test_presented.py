@@ -41,7 +41,7 @@ def tuned() -> Tuned:
 
 
 def annealed():
-    cooling = steppe.schedule(inverse_temperature=steppe.geometric(0.5, 5.0))
+    cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.5, 5.0))
     return steppe.anneal(TARGET, steppe.gibbs(), cooling, key=KEY, num_steps=20, num_chains=3)
 
 

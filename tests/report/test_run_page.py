@@ -1,4 +1,4 @@
-"""Run directories as pages: what mixed, what is stuck, what is damaged."""
+"""Run directories as pages: what mixed, what has not converged, what is damaged."""
 
 import shutil
 from typing import Any
@@ -33,7 +33,7 @@ def run_path(tmp_path_factory):
 def test_the_numbers_are_those_of_the_summary(run_path):
     (section,), problems = gather(run_path)
     results, figures = section
-    summary: dict[str, Any] = steppe.open(run_path).summary().to_dict()
+    summary: dict[str, Any] = steppe.open_run(run_path).summary().to_dict()
     row = results.table("quantities").rows[0]
     figures_of_u = summary["quantities"]["log_density"]
     assert isinstance(row["mean"], Estimate)
@@ -43,7 +43,9 @@ def test_the_numbers_are_those_of_the_summary(run_path):
         [chain["mean_log_density"] for chain in summary["chains"]]
     )
     counts = {row["verdict"]: row["count"] for row in results.table("sites").rows}
-    assert counts == {label: summary["sites"].count(label) for label in ("mixed", "stuck", "constant")}
+    assert counts == {
+        label: summary["sites"].count(label) for label in ("mixed", "not converged", "constant")
+    }
     acceptance = [row["acceptance"] for row in results.table("chains").rows]
     assert np.mean(np.array(acceptance, float)) == pytest.approx(summary["acceptance_rate"])
     flips = [row["flips"] for row in results.table("chains").rows]

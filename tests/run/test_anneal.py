@@ -16,7 +16,7 @@ KEY = jax.random.key(5)
 
 
 def cooling(end: float = 5.0):
-    return steppe.schedule(inverse_temperature=steppe.geometric(0.1, end))
+    return steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.1, end))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_history_shows_the_numbers_as_scheduled_and_the_step_size_that_followed(
 
 
 def test_a_scheduled_step_size_is_not_adapted():
-    step = steppe.schedule(step_size=steppe.linear(0.5, 0.1))
+    step = steppe.parameter_schedule(step_size=steppe.linear_schedule(0.5, 0.1))
     found = steppe.anneal(LATTICE, steppe.dmala(), step, key=KEY, num_steps=100, num_chains=1)
     np.testing.assert_allclose(found.history["step_size"][0, -1], 0.1, rtol=1e-5)
 
@@ -71,7 +71,7 @@ def test_the_same_key_gives_the_same_result():
 MISTAKES = {
     "not a function": (3, RecipeError, "got 3"),
     "not a dictionary": (lambda progress: progress, RecipeError, "dictionary of numbers"),
-    "unknown number": (steppe.schedule(heat=steppe.linear(0, 1)), RecipeError, "['heat']"),
+    "unknown number": (steppe.parameter_schedule(heat=steppe.linear_schedule(0, 1)), RecipeError, "['heat']"),
     "out of range on the way": (
         lambda progress: {"inverse_temperature": 0.55 - progress},
         RecipeError,
@@ -97,4 +97,4 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(StartError, match="shape"):
         steppe.anneal(LATTICE, steppe.dmala(), cooling(), key=KEY, num_steps=9, initial=np.ones((2, 36)))
     with pytest.raises(RecipeError, match="function of progress"):
-        steppe.schedule(inverse_temperature=3.0)
+        steppe.parameter_schedule(inverse_temperature=3.0)

@@ -11,7 +11,7 @@ from small_runs import KEY, RECIPE, TARGET, small_run
 import steppe
 from steppe.errors import SteppeError
 from steppe.run.adaptation import Adapt
-from steppe.run.storage.shards import merge
+from steppe.run.storage.shards import merge_shards
 
 NOT_NUMBERS = ["1", b"1", [1], (1, 2), {}, object(), 1j, np.array([1, 2]), jnp.ones(2), print, float("nan")]
 NOT_COUNTS = [*NOT_NUMBERS, -1, 1.5, True, np.float32(2), float("inf"), 2**32, 10**30, None]
@@ -129,8 +129,8 @@ def cases():
         for number, value in enumerate(values):
             yield f"Adapt-{name}-{number}", lambda folder, n=name, v=value: Adapt(**{n: v})
     for number, path in enumerate(["", "nowhere", "/", "\0", "a" * 5000]):
-        yield f"open-{number}", lambda folder, p=path: steppe.open(p)
-        yield f"merge-{number}", lambda folder, p=path: merge(p, folder / "run")
+        yield f"open-{number}", lambda folder, p=path: steppe.open_run(p)
+        yield f"merge-{number}", lambda folder, p=path: merge_shards(p, folder / "run")
     for number, draws in enumerate([*NOT_COUNTS, 0]):
         yield f"extend-{number}", lambda folder, n=draws: FINISHED[0].extend(n)
 

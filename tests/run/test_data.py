@@ -77,7 +77,7 @@ NAMED = steppe.Ordinal(6, 3).with_variables(
 
 def test_named_variables_keep_names_shapes_and_values(tmp_path):
     run = sampled(NAMED, out=tmp_path / "run")
-    for posterior in (run.data["posterior"], steppe.open(tmp_path / "run").data["posterior"]):
+    for posterior in (run.data["posterior"], steppe.open_run(tmp_path / "run").data["posterior"]):
         assert posterior["z"].dims == ("chain", "draw", "z_dim_0", "z_dim_1")
         assert posterior["k"].dims == ("chain", "draw")
         assert posterior["draw_"].shape == (2, 12, 1)

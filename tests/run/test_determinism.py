@@ -64,7 +64,7 @@ def test_a_resumed_run_has_the_draws_of_an_uninterrupted_one(tmp_path, draws_bef
     small_run(out=tmp_path / "run", num_draws=draws_before_the_stop)
     resumed = small_run(out=tmp_path / "run", resume=True)
     assert digest(resumed) == digest(small_run())
-    assert digest(steppe.open(tmp_path / "run")) == digest(resumed)
+    assert digest(steppe.open_run(tmp_path / "run")) == digest(resumed)
 
 
 def test_a_fresh_process_with_another_hash_seed_writes_the_same_run(tmp_path):
@@ -76,7 +76,7 @@ def test_a_fresh_process_with_another_hash_seed_writes_the_same_run(tmp_path):
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
     arguments = [sys.executable, "-c", script, str(Path(__file__).parent), str(tmp_path / "run")]
     subprocess.run(arguments, check=True, env=environment, timeout=300)
-    assert digest(steppe.open(tmp_path / "run")) == digest(small_run())
+    assert digest(steppe.open_run(tmp_path / "run")) == digest(small_run())
 
 
 def test_other_keys_give_other_draws():

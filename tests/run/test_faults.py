@@ -201,14 +201,14 @@ def check_damage(tmp_path: Path, committed: Path, seed: int) -> None:
     problems = RunDirectory(path).problems()
     assert any(name in problem for problem in problems), (name, problems)
     with contextlib.suppress(steppe.errors.SteppeError):  # anything else is a crash
-        steppe.open(path)
+        steppe.open_run(path)
 
 
 def test_damage_to_the_newest_commit_falls_back_to_the_one_before(tmp_path, committed, uninterrupted):
     path = shutil.copytree(committed, tmp_path / "run")
     newest = max(path.glob("manifest-*.json"))
     newest.write_bytes(newest.read_bytes()[:-20])
-    before = steppe.open(path)
+    before = steppe.open_run(path)
     assert before.trace.num_rows < COUNTS["num_warmup"] + COUNTS["num_draws"]
     resumed = small_run(out=path, resume=True)
     assert digest(resumed) == uninterrupted
@@ -225,7 +225,7 @@ def test_a_manifest_cannot_name_a_file_outside_the_run(tmp_path, committed):
         write_json(manifest_path, manifest)
     assert any("secret" in problem for problem in RunDirectory(path).problems())
     with pytest.raises(steppe.errors.DamagedRunError, match=r"no commit that verifies: .*secret"):
-        steppe.open(path)
+        steppe.open_run(path)
 
 
 def test_only_one_process_writes(tmp_path):
@@ -264,7 +264,7 @@ def test_a_new_run_never_overwrites_an_old_one(tmp_path):
 
 def test_a_directory_that_is_no_run_is_called_so(tmp_path):
     with pytest.raises(steppe.errors.RunError, match=r"run\.json"):
-        steppe.open(tmp_path)
+        steppe.open_run(tmp_path)
 
 
 def test_a_description_from_the_future_is_refused(tmp_path):
@@ -274,4 +274,4 @@ def test_a_description_from_the_future_is_refused(tmp_path):
     config = read_json(tmp_path / "run" / "run.json")
     write_json(tmp_path / "run" / "run.json", {**config, "format": 99})
     with pytest.raises((RunMismatchError, DamagedRunError), match="format"):
-        steppe.open(tmp_path / "run")
+        steppe.open_run(tmp_path / "run")

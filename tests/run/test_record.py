@@ -286,9 +286,9 @@ def test_a_directory_of_format_1_is_refused_with_one_sentence(tmp_path):
     path = shutil.copytree(HERE / "fixtures" / "format-1", tmp_path / "run")
     sentence = r"format 1; this version of steppe reads format 2\. Read or continue it with the version"
     for use in (
-        lambda: steppe.open(path),
+        lambda: steppe.open_run(path),
         lambda: small_run(out=path, resume=True),
-        lambda: steppe.merge(path, tmp_path / "merged"),
+        lambda: steppe.merge_shards(path, tmp_path / "merged"),
     ):
         with pytest.raises(RunMismatchError, match=sentence):
             use()
@@ -340,7 +340,7 @@ def test_a_sealed_document_that_describes_no_run_is_named(tmp_path, committed, f
     wanted = file if content.get("format") == 2 or file != "run.json" else "format"
     assert any(wanted in problem for problem in RunDirectory(path).problems())
     with pytest.raises((DamagedRunError, RunMismatchError)):
-        steppe.open(path)
+        steppe.open_run(path)
 
 
 @pytest.mark.parametrize("content", [b"[]\n", b"{}\n", b"3\n", b"null\n", b"[[[[\n", b"", b"\xff\xfe"])
@@ -350,7 +350,7 @@ def test_a_document_of_another_kind_is_named(tmp_path, committed, file, content)
     (path / file).write_bytes(content)
     assert any(file in problem for problem in RunDirectory(path).problems())
     with pytest.raises(SteppeError):
-        steppe.open(path)
+        steppe.open_run(path)
 
 
 def test_record_and_manifest_in_each_others_place_are_named(tmp_path, committed):

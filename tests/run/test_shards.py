@@ -16,7 +16,7 @@ import steppe
 from steppe.errors import RunError, RunMismatchError, StorageError
 from steppe.run.adaptation import Adapt
 from steppe.run.storage.directory import RunDirectory
-from steppe.run.storage.shards import merge
+from steppe.run.storage.shards import merge_shards
 
 HERE = Path(__file__).parent
 TEN = {"num_chains": 10}  # three blocks, the last with idle lanes
@@ -31,16 +31,16 @@ def whole() -> str:
 def test_parts_merged_are_the_whole_run(tmp_path, whole):
     for index in range(2):
         small_run(out=tmp_path / "parts", shard=(index, 2), **TEN)
-    assert digest(steppe.open(tmp_path / "parts")) == whole
-    merge(tmp_path / "parts", tmp_path / "merged")
-    assert digest(steppe.open(tmp_path / "merged")) == whole
+    assert digest(steppe.open_run(tmp_path / "parts")) == whole
+    merge_shards(tmp_path / "parts", tmp_path / "merged")
+    assert digest(steppe.open_run(tmp_path / "merged")) == whole
     assert RunDirectory(tmp_path / "merged").problems() == []
 
 
 def test_a_merged_run_can_be_continued(tmp_path):
     for index in range(3):
         small_run(out=tmp_path / "parts", shard=(index, 3), **TEN)
-    merge(tmp_path / "parts", tmp_path / "merged")
+    merge_shards(tmp_path / "parts", tmp_path / "merged")
     longer = small_run(out=tmp_path / "merged", resume=True, **{**TEN, "num_draws": 200})
     assert digest(longer) == digest(small_run(**{**TEN, "num_draws": 200}))
 
@@ -49,18 +49,18 @@ def test_a_part_can_be_resumed(tmp_path, whole):
     small_run(out=tmp_path / "parts", shard=(0, 2), **TEN)
     small_run(out=tmp_path / "parts", shard=(1, 2), **{**TEN, "num_draws": 20})
     with pytest.raises(RunError, match="equally far"):
-        merge(tmp_path / "parts", tmp_path / "merged")
+        merge_shards(tmp_path / "parts", tmp_path / "merged")
     small_run(out=tmp_path / "parts", shard=(1, 2), resume=True, **TEN)
-    assert digest(steppe.open(tmp_path / "parts")) == whole
+    assert digest(steppe.open_run(tmp_path / "parts")) == whole
 
 
 def test_parts_that_are_missing_or_of_another_run_are_refused(tmp_path):
     small_run(out=tmp_path / "a", shard=(0, 2), **TEN)
     with pytest.raises(RunError, match="needs each of them once"):
-        merge(tmp_path / "a", tmp_path / "merged")
+        merge_shards(tmp_path / "a", tmp_path / "merged")
     small_run(steppe.edmala(step_size=0.3), out=tmp_path / "b", shard=(1, 2), **TEN)
     with pytest.raises(RunMismatchError, match="differs"):
-        merge([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
+        merge_shards([tmp_path / "a", tmp_path / "b"], tmp_path / "merged")
     assert not (tmp_path / "merged").exists()
 
 
@@ -143,7 +143,7 @@ def wait(*processes: subprocess.Popen, timeout: float = 120) -> list[int]:
 def test_two_devices_give_the_draws_of_one(tmp_path, whole, options):
     assert wait(launch(tmp_path / "run", "devices=2", *options, num_devices=2)) == [0]
     expected = digest(small_run(adapt=POOLED, **TEN)) if options else whole
-    assert digest(steppe.open(tmp_path / "run")) == expected
+    assert digest(steppe.open_run(tmp_path / "run")) == expected
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_two_devices_give_the_draws_of_one(tmp_path, whole, options):
 def test_two_processes_give_the_draws_of_one(tmp_path, whole, options):
     assert wait(*pair(tmp_path / "run", *options)) == [0, 0]
     expected = digest(small_run(adapt=POOLED, **TEN)) if options else whole
-    assert digest(steppe.open(tmp_path / "run")) == expected
+    assert digest(steppe.open_run(tmp_path / "run")) == expected
 
 
 @pytest.mark.slow
@@ -169,10 +169,10 @@ def test_when_one_process_is_killed_both_stop_and_resume_gives_the_uninterrupted
     codes = wait(*processes)
     assert codes[victim] == -signal.SIGKILL
     assert codes[1 - victim] != 0
-    before = steppe.open(out)
+    before = steppe.open_run(out)
     assert before.trace.num_rows < 200
     assert wait(*pair(out)) == [0, 0]
-    assert digest(steppe.open(out)) == whole
+    assert digest(steppe.open_run(out)) == whole
     assert [p for part in out.iterdir() for p in RunDirectory(part).problems()] == []
 
 
@@ -188,4 +188,4 @@ def test_an_interrupt_of_one_process_stops_both_with_everything_committed(tmp_pa
     assert rows[0] == rows[1]
     shutil.copytree(out, tmp_path / "copy")
     assert wait(*pair(out)) == [0, 0]
-    assert digest(steppe.open(out)) == whole
+    assert digest(steppe.open_run(out)) == whole

@@ -6,7 +6,7 @@ A broken kernel is rejected at 1e-7 or less; a correct one would be by accident 
 import jax
 import numpy as np
 import pytest
-from one_step_laws import one_step
+from one_step_distributions import one_step
 
 import gates
 from broken import BROKEN, CACHE, CORRECT, FAULTLESS
@@ -15,14 +15,14 @@ from exact_targets import target_named
 NUM_STEPS = gates.NUM_STEPS[:2]
 KEY = jax.random.key(4)
 STATISTICS = {
-    "position law",
-    "residual law",
+    "position distribution",
+    "residual distribution",
     "residual variance",
     "residual and own coordinate",
     "residual and other coordinates",
     "jump symmetry",
     "cache",
-    "one-step position law",
+    "one-step position distribution",
     "one-step center mean",
     "one-step center variance",
 }

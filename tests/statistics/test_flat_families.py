@@ -1,9 +1,10 @@
-"""Ensembles and tilts keep the joint law they claim, and versions with one slip do not.
+"""Ensembles and tilts keep the joint distribution they claim, and versions with one slip do not.
 
-Chains start from the exact joint law of copies and center, step, and are compared with it again: a χ² over
+Chains start from the exact joint distribution of copies and center, step, and are compared with it again: a
+χ² over
 all triples of positions for a lattice center; for a real center a χ² over pairs of copies and a
 Kolmogorov–Smirnov test of its residuals. A correct kernel is refused once in 10⁷; with 200 000 chains a total
-variation of 0.02 between the laws is found with near certainty.
+variation of 0.02 between the distributions is found with near certainty.
 """
 
 import dataclasses
@@ -100,7 +101,7 @@ CORRECT = {
     ),
     "real": steppe.robust_ensemble(replicas=2, coupling_variance=VARIANCE, step_size=STEP),
 }
-# What is wrong → the recipe, and whose law it should have.
+# What is wrong → the recipe, and whose distribution it should have.
 BROKEN = {
     "lattice center pulled by half": (
         ensemble(ConditionalDraw(HalfPulledCenter()), is_lattice=True),
@@ -139,23 +140,25 @@ def walked(sampler, copies, centers, key):
     return jax.vmap(one)(copies, centers, jax.random.split(key, len(copies)))
 
 
-def cell_law(law):
-    """Exact law of (center, copy, copy) on the lattice, by evaluating the log-law at every triple."""
+def cell_law(distribution):
+    """Exact distribution of (center, copy, copy) on the lattice, by evaluating it at every triple."""
     cells = np.indices((8, 8, 8)).reshape(3, -1).T
-    logs = jax.jit(jax.vmap(lambda cell: law(STATES[cell[1:]], STATES[cell[0]])))(jnp.asarray(cells))
+    logs = jax.jit(jax.vmap(lambda cell: distribution.log_prob(STATES[cell[1:]], STATES[cell[0]])))(
+        jnp.asarray(cells)
+    )
     return cells, np.asarray(jax.nn.softmax(logs), float)
 
 
 def pair_law():
-    """Exact law of two copies tied through a real center that is integrated out."""
+    """Exact distribution of two copies tied through a real center that is integrated out."""
     values = np.asarray(jax.vmap(TARGET.log_density)(STATES), float)
     squared = ((np.asarray(STATES)[:, None] - np.asarray(STATES)) ** 2).sum(axis=-1)
-    law = np.exp(values[:, None] + values - squared / (4 * VARIANCE))
-    return law / law.sum()
+    distribution = np.exp(values[:, None] + values - squared / (4 * VARIANCE))
+    return distribution / distribution.sum()
 
 
-def lattice_p_value(made, law) -> float:
-    cells, probabilities = cell_law(law)
+def lattice_p_value(made, distribution) -> float:
+    cells, probabilities = cell_law(distribution)
     rng = np.random.default_rng(1)
     drawn = cells[rng.choice(len(cells), NUM_CHAINS, p=probabilities / probabilities.sum())]
     ended = walked(made.build(TARGET), STATES[drawn[:, 1:]], STATES[drawn[:, 0]], jax.random.key(2))
@@ -165,17 +168,18 @@ def lattice_p_value(made, law) -> float:
 
 
 def real_p_value(made) -> float:
-    law, rng = pair_law(), np.random.default_rng(1)
-    first, second = np.divmod(rng.choice(64, NUM_CHAINS, p=law.ravel()), 8)
+    distribution, rng = pair_law(), np.random.default_rng(1)
+    first, second = np.divmod(rng.choice(64, NUM_CHAINS, p=distribution.ravel()), 8)
     copies = jnp.stack([STATES[first], STATES[second]], axis=1)
     noise = np.sqrt(VARIANCE / 2) * rng.standard_normal((NUM_CHAINS, 3))
     ended = walked(made.build(TARGET), copies, copies.mean(axis=1) + noise, jax.random.key(2))
     index = np.asarray(TARGET.domain.index(ended.position))
     counts = np.bincount(index[:, 0] * 8 + index[:, 1], minlength=64)
-    # The center is drawn before the copies move, so its residuals are tested against the next draw's law.
+    # The center is drawn before the copies move, so its residuals are tested against the next draw's
+    # distribution.
     redrawn = centers_drawn(made.build(TARGET), ended, jax.random.key(3))
     residuals = np.asarray(redrawn - ended.position.mean(axis=1)).ravel() / np.sqrt(VARIANCE / 2)
-    return min(gates.chi_square(counts, law.ravel()), kstest(residuals, "norm").pvalue)
+    return min(gates.chi_square(counts, distribution.ravel()), kstest(residuals, "norm").pvalue)
 
 
 @jax.jit
@@ -187,7 +191,7 @@ def centers_drawn(sampler, states, key):
 
 
 def p_value(made, kind) -> float:
-    return real_p_value(made) if kind == "real" else lattice_p_value(made, CORRECT[kind].log_law(TARGET))
+    return real_p_value(made) if kind == "real" else lattice_p_value(made, CORRECT[kind].stationary(TARGET))
 
 
 @pytest.mark.parametrize("kind", cases(CORRECT, fast=QUICKLY_KEPT))
@@ -239,8 +243,10 @@ PENALTIES = {
 
 
 def imbalance(made) -> float:
-    law = steppe.roughness_tilted(strength=STRENGTH, step_size=STEP).log_law(TARGET).positions()
-    flow = law[:, None] * transition_matrix(made, TARGET)
+    distribution = (
+        steppe.roughness_tilted(strength=STRENGTH, step_size=STEP).stationary(TARGET).probabilities()
+    )
+    flow = distribution[:, None] * transition_matrix(made, TARGET)
     return float(np.abs(flow - flow.T).max())
 
 

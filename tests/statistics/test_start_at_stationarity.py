@@ -1,4 +1,4 @@
-"""Every adjusted recipe, started from its joint law, keeps it: position, center and what ties them.
+"""Every adjusted recipe, started from its joint distribution, keeps it: position, center and what ties them.
 
 False alarms: every p-value is held against `FALSE_ALARM` = 1e-7. There are fewer than 100 in the fast tests,
 so these fail by accident with probability 1e-5, and some 1700 in the slow ones, 1.7e-4. Seeds are fixed. What
@@ -16,7 +16,9 @@ from exact_targets import DOMAINS, STEEPNESS, polynomial_target, target_named
 UNCOUPLED = {
     "dmala": steppe.dmala(step_size=0.6),
     "gwg-1": steppe.gwg(num_flips=1),
-    "gwg-2": steppe.gwg(num_flips=2),  # reducible on two-level sites, and yet it keeps the law it starts from
+    "gwg-2": steppe.gwg(
+        num_flips=2
+    ),  # reducible on two-level sites, and yet it keeps the distribution it starts from
     "gibbs": steppe.gibbs(),
     "gibbs, systematic": steppe.gibbs(num_updates=2, scan="systematic"),
     "block gibbs": steppe.block_gibbs(block_size=2),
@@ -96,8 +98,8 @@ def test_all_gates_together_raise_a_false_alarm_with_probability_below_1e_5():
 @pytest.mark.parametrize("steepness", STEEPNESS)
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_position_gate_sees_a_total_variation_of_one_percent(domain, steepness):
-    law = gates.exact_law(spread_target(domain, steepness))
-    _, cells = gates.pooled(law, gates.NUM_CHAINS * law)
+    distribution = gates.exact_law(spread_target(domain, steepness))
+    _, cells = gates.pooled(distribution, gates.NUM_CHAINS * distribution)
     assert gates.chi_square_power(gates.NUM_CHAINS, len(cells), 0.01) > 0.99
 
 

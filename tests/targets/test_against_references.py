@@ -11,7 +11,7 @@ from references import CASES, TINY_CASES, finite_differences
 
 import oracle
 import steppe
-from steppe.diagnostics.exact import target_law, transition_matrix
+from steppe.diagnostics.exact import target_distribution, transition_matrix
 from tiers import cases
 from twins import oracle_domain
 
@@ -163,8 +163,8 @@ def test_transition_matrices_match_the_oracle(name):
 def test_adjusted_samplers_keep_the_law_of_the_reference(name):
     target, reference = CASES[name].make(), CASES[name].reference
     values = np.asarray([reference(position) for position in np.asarray(target.domain.enumerate())])
-    law = np.exp(values - values.max()) / np.exp(values - values.max()).sum()
-    np.testing.assert_allclose(target_law(target), law, rtol=0, atol=ROUNDING)
+    distribution = np.exp(values - values.max()) / np.exp(values - values.max()).sum()
+    np.testing.assert_allclose(target_distribution(target), distribution, rtol=0, atol=ROUNDING)
     for recipe in (steppe.dmala(step_size=0.6), steppe.gibbs()):
-        flow = law[:, None] * transition_matrix(recipe, target)
+        flow = distribution[:, None] * transition_matrix(recipe, target)
         assert np.abs(flow - flow.T).max() <= ROUNDING

@@ -191,7 +191,7 @@ def test_every_langevin_sampler_and_gibbs_run_on_it():
 
 
 def test_memory_of_a_step_does_not_grow_with_the_rows():
-    # Adult with 50 networks of 100 units: activations of all rows at once would be 600 MB a piece.
+    # Adult with 50 networks of 100 units: activations of all rows at once would be 600 MB apiece.
     x, y = np.zeros((30_000, 88), np.float32), np.full(30_000, 0.25, np.float32)
     target = targets.binary_network(x, y, 100)
     stack = jax.ShapeDtypeStruct((50, target.domain.num_sites), jnp.float32)

@@ -91,7 +91,7 @@ def test_a_tie_is_an_error():
 def test_annealing_finds_a_committee_without_errors():
     given = targets.random_labels(0, 45, 0.8)
     target = targets.committee(given.patterns, given.labels, 3)
-    schedule = steppe.schedule(inverse_temperature=steppe.geometric(0.5, 20.0))
+    schedule = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.5, 20.0))
     found = steppe.anneal(
         target, steppe.dmala(), schedule, key=jax.random.key(0), num_chains=4, num_steps=600, progress=False
     )

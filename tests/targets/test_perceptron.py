@@ -20,10 +20,12 @@ def test_errors_are_those_counted_one_by_one(spins):
     positions = target.domain.draw(jax.random.key(0), (4,))
     patterns, test_patterns = (a.astype(int) for a in (problem.patterns, problem.test_patterns))
     errors = target.training_errors(positions)
-    shares = target.test_error(positions, problem.test_patterns, problem.test_labels)
-    for weights, error, share in zip(np.asarray(target.weights(positions)), errors, shares, strict=True):
+    fractions = target.test_error(positions, problem.test_patterns, problem.test_labels)
+    for weights, error, fraction in zip(
+        np.asarray(target.weights(positions)), errors, fractions, strict=True
+    ):
         assert error == count_errors(weights, patterns, problem.labels)
-        assert round(float(share) * 50) == count_errors(weights, test_patterns, problem.test_labels)
+        assert round(float(fraction) * 50) == count_errors(weights, test_patterns, problem.test_labels)
 
 
 def test_a_tie_is_an_error():

@@ -13,7 +13,7 @@ import steppe
 from contract.cases import are_identical, quick_jit
 from steppe import targets
 from steppe.domain import Permutation
-from steppe.domain.permutation import checked_order
+from steppe.domain.permutation import check_permutation
 from steppe.errors import DomainError, RecipeError, StartError
 from steppe.kernel.proposals.permutation_moves import KINDS, Move, apply_move, invert
 from steppe.samplers.permutations import informed_permutation, uniform_permutation
@@ -201,13 +201,13 @@ REFUSED = {
         "no one-site changes",
     ),
     "doubled item": (
-        lambda: checked_order("tour", [0, 1, 1], 3),
+        lambda: check_permutation("tour", [0, 1, 1], 3),
         DomainError,
         "item 1 is there 2 times and item 2",
     ),
-    "unknown item": (lambda: checked_order("tour", [0, 1, 3], 3), DomainError, "from 0 to 2; got 3"),
-    "too short": (lambda: checked_order("tour", [0, 1], 3), DomainError, "must list 3 items"),
-    "words": (lambda: checked_order("tour", ["a", "b", "c"], 3), DomainError, "must list 3 items"),
+    "unknown item": (lambda: check_permutation("tour", [0, 1, 3], 3), DomainError, "from 0 to 2; got 3"),
+    "too short": (lambda: check_permutation("tour", [0, 1], 3), DomainError, "must list 3 items"),
+    "words": (lambda: check_permutation("tour", ["a", "b", "c"], 3), DomainError, "must list 3 items"),
     "start that is no order": (
         lambda: informed_permutation().build(small_tsp()).init(jnp.zeros(6)),
         StartError,

@@ -27,10 +27,10 @@ def states(num_bits):
     return np.asarray(list(product((0.0, 1.0), repeat=num_bits)))
 
 
-def law_of(weights, hidden_bias, visible_bias, power=1.0):
+def normalize_table(weights, hidden_bias, visible_bias, power=1.0):
     values = np.asarray([rbm_reference(weights, hidden_bias, visible_bias)(v) for v in states(4)])
-    law = np.exp(power * (values - values.max()))
-    return law / law.sum()
+    distribution = np.exp(power * (values - values.max()))
+    return distribution / distribution.sum()
 
 
 def layerwise_matrix():
@@ -50,9 +50,9 @@ def step_many(sampler, keys, positions):
     return jax.vmap(lambda key, x: sampler.step(key, sampler.init(x))[0])(keys, positions)
 
 
-def p_value(target, positions, law):
+def p_value(target, positions, distribution):
     counts = np.bincount(target.domain.index(positions), minlength=16)
-    return stats.chisquare(counts, law * len(positions)).pvalue
+    return stats.chisquare(counts, distribution * len(positions)).pvalue
 
 
 def test_layerwise_gibbs_moves_with_the_enumerated_probabilities():
@@ -70,15 +70,16 @@ def test_layerwise_gibbs_moves_with_the_enumerated_probabilities():
 
 @pytest.mark.parametrize("inverse_temperature", [1.0, 0.4, 2.0])
 def test_layerwise_gibbs_keeps_the_law_at_any_temperature(inverse_temperature):
-    # Started from the law itself, 40 000 chains stay there; a chain that ignored the temperature would move
-    # to a law at distance 0.1 or more, a p-value far below 1e-9.
+    # Started from the distribution itself, 40 000 chains stay there; a chain that ignored the temperature
+    # would move
+    # to a distribution at distance 0.1 or more, a p-value far below 1e-9.
     target = targets.rbm(W, B, BV)
-    law = law_of(W, B, BV, inverse_temperature)
+    distribution = normalize_table(W, B, BV, inverse_temperature)
     recipe = targets.layerwise_gibbs().replace(inverse_temperature=inverse_temperature)
-    starts = states(4)[np.random.default_rng(1).choice(16, size=40_000, p=law)]
+    starts = states(4)[np.random.default_rng(1).choice(16, size=40_000, p=distribution)]
     keys = jax.random.split(jax.random.key(1), 40_000)
     ends = step_many(recipe.build(target), keys, jnp.asarray(starts, jnp.float32))
-    assert p_value(target, ends.position, law) > FALSE_ALARM
+    assert p_value(target, ends.position, distribution) > FALSE_ALARM
 
 
 def test_layerwise_gibbs_is_sampled_like_any_recipe():

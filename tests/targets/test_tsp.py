@@ -110,7 +110,7 @@ NUM_CHAINS = 256
 
 @jax.jit
 def long_run(sampler, key, states, num_steps):
-    """Means over steps, by chain: cost, squared cost and share of the optimal cycle."""
+    """Means over steps, by chain: cost, squared cost and fraction of the optimal cycle."""
 
     def step(index, carry):
         states, sums = carry

@@ -58,8 +58,8 @@ def test_the_gap_has_the_gradient_of_the_likelihood_when_samples_follow_the_law(
             values = targets.rbm(*parameters).log_density
             return jnp.mean(values(DATA * 1.0)) - jax.nn.logsumexp(values(STATES))
 
-        law = jax.nn.softmax(targets.rbm(*start).log_density(jnp.asarray(STATES)))
-        draws = np.repeat(STATES, np.round(np.asarray(law) * 100_000).astype(int), axis=0)
+        distribution = jax.nn.softmax(targets.rbm(*start).log_density(jnp.asarray(STATES)))
+        draws = np.repeat(STATES, np.round(np.asarray(distribution) * 100_000).astype(int), axis=0)
         gap = jax.grad(contrastive._gap)(start, jnp.asarray(DATA * 1.0), jnp.asarray(draws))
         exact = jax.grad(likelihood)(start)
     for found, wanted in zip(gap, exact, strict=True):

@@ -26,10 +26,10 @@ def trace_of(
     return Trace(arrays, num_warmup_rows, domain)
 
 
-def fair_bits(num_chains=4, num_draws=400, num_sites=6, seed=0, share=0.5) -> np.ndarray:
+def fair_bits(num_chains=4, num_draws=400, num_sites=6, seed=0, fraction=0.5) -> np.ndarray:
     """Independent bits, all chains alike."""
     uniform = np.random.default_rng(seed).random((num_chains, num_draws, num_sites))
-    return (uniform < share).astype(np.uint8)
+    return (uniform < fraction).astype(np.uint8)
 
 
 def without_levels(trace: Trace) -> Trace:

@@ -11,7 +11,7 @@ from steppe.compiling import materialize, materialize_words
 from steppe.numerics import total
 from steppe.random import draws
 from steppe.random.draws import WordPairs
-from steppe.random.threefry import unrolled, word_pairs
+from steppe.random.threefry import unroll, word_pairs
 from steppe.targets.bonds import LatticeBonds
 
 PLACES = jnp.arange(300, dtype=jnp.uint32)
@@ -19,11 +19,11 @@ KEYS = jax.random.split(jax.random.key(5), 7)
 
 
 def drawn(key):
-    return materialize_words(word_pairs, unrolled(key), PLACES)
+    return materialize_words(word_pairs, unroll(key), PLACES)
 
 
 def plain(key):
-    return word_pairs(unrolled(key), PLACES)
+    return word_pairs(unroll(key), PLACES)
 
 
 @pytest.mark.parametrize("mapped", [False, True])

@@ -9,7 +9,7 @@ import steppe
 from exact_targets import DOMAINS, target_named
 from steppe.diagnostics import flatness
 from steppe.diagnostics.flatness.exact_entropy import ball_size
-from steppe.diagnostics.flatness.log_tables import law_of, log_table
+from steppe.diagnostics.flatness.log_tables import log_table, normalize_table
 from steppe.errors import DomainError
 from steppe.targets.bernoulli import paper_bernoulli
 from steppe.targets.mixture import mixture, planted_mixture
@@ -56,8 +56,8 @@ def test_ball_is_the_sum_over_states_with_few_changes(domain, radius):
     found = flatness.local_entropy_ball(target, states, radius, 0.6)
     expected = brute_force_entropy(target, 0.6, radius)
     np.testing.assert_allclose(found.value, expected, atol=ROUNDING)
-    law = np.exp(found.log_density - np.logaddexp.reduce(found.log_density))
-    assert found.exact_under_target["value"] == pytest.approx(law @ expected, abs=ROUNDING)
+    distribution = np.exp(found.log_density - np.logaddexp.reduce(found.log_density))
+    assert found.exact_under_target["value"] == pytest.approx(distribution @ expected, abs=ROUNDING)
 
 
 def test_plain_ball_mass_counts_states_of_a_flat_landscape():
@@ -88,7 +88,7 @@ def test_ball_reaches_valid_states_behind_invalid_ones():
 def test_climb_takes_the_best_change_until_none_improves():
     target = target_named("ragged", "steep")
     states = target.domain.enumerate()
-    climbed = flatness.climb(target, states)
+    climbed = flatness.local_search(target, states)
     values = log_table(target).ravel()
     best = np.asarray(jax.jit(jax.vmap(target.differences))(states), float).max(axis=(1, 2))
     ends = np.asarray(target.domain.index(jnp.asarray(climbed.modes)))
@@ -97,16 +97,17 @@ def test_climb_takes_the_best_change_until_none_improves():
     assert (climbed.num_steps[best <= 1e-4] == 0).all()
     np.testing.assert_allclose(climbed.mode_log_density, values[ends], rtol=1e-5)
     masses = flatness.basin_mass(target)
-    law = np.exp(values - np.logaddexp.reduce(values))
+    distribution = np.exp(values - np.logaddexp.reduce(values))
     climbing = [
-        law[ends == np.asarray(target.domain.index(jnp.asarray(mode)))].sum() for mode in masses.modes
+        distribution[ends == np.asarray(target.domain.index(jnp.asarray(mode)))].sum()
+        for mode in masses.modes
     ]
     np.testing.assert_allclose(masses.mass, climbing, atol=1e-6)
 
 
 def test_climb_ends_at_the_patterns_of_the_planted_mixture():
     planted = planted_mixture()
-    climbed = flatness.climb(planted.target, planted.patterns)
+    climbed = flatness.local_search(planted.target, planted.patterns)
     np.testing.assert_array_equal(climbed.modes, planted.patterns)
     masses = flatness.basin_mass(planted.target)
     assert {tuple(p) for p in planted.patterns} <= {tuple(m) for m in masses.modes.astype(int)}
@@ -114,7 +115,7 @@ def test_climb_ends_at_the_patterns_of_the_planted_mixture():
 
 def test_climb_stops_where_it_is_told_to():
     target = mixture([1.0], np.full((1, 12), 0.9))
-    climbed = flatness.climb(target, np.zeros(12), max_steps=5)
+    climbed = flatness.local_search(target, np.zeros(12), max_steps=5)
     assert not climbed.is_converged
     assert climbed.modes.sum() == climbed.num_steps == 5
     with pytest.raises(DomainError, match="max_steps"):
@@ -122,12 +123,12 @@ def test_climb_stops_where_it_is_told_to():
 
 
 def test_sampled_basins_and_occupancy_come_with_errors_and_exact_shares():
-    law = law_of(log_table(BERNOULLI))
-    drawn = STATES[np.random.default_rng(0).choice(16, 4000, p=law)]
+    distribution = normalize_table(log_table(BERNOULLI))
+    drawn = STATES[np.random.default_rng(0).choice(16, 4000, p=distribution)]
     basins = flatness.basin_mass(BERNOULLI, drawn)
     assert np.abs((basins.mass - basins.exact_under_target) / basins.standard_error).max() < MAX_Z
     found = flatness.occupancy(drawn.reshape(4, 1000, 4), basins.modes, target=BERNOULLI)
-    assert np.abs((found.share - found.exact_under_target) / found.standard_error).max() < MAX_Z
+    assert np.abs((found.fraction - found.exact_under_target) / found.standard_error).max() < MAX_Z
     fewer = flatness.occupancy(drawn, basins.modes, effective_size=1000)
     np.testing.assert_allclose(fewer.standard_error / found.standard_error, 2, rtol=0.05)
     assert fewer.mean_log_density is None
@@ -135,5 +136,5 @@ def test_sampled_basins_and_occupancy_come_with_errors_and_exact_shares():
 
 def test_a_share_of_zero_is_not_certain():
     found = flatness.occupancy(np.zeros((10, 3)), np.ones((1, 3)))
-    assert found.share == 0
+    assert found.fraction == 0
     assert 0.05 < found.standard_error[0] < 0.2

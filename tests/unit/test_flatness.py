@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 import steppe
 from exact_targets import DOMAINS, target_named
 from steppe.diagnostics import flatness
-from steppe.diagnostics.flatness.log_tables import law_of, log_table
+from steppe.diagnostics.flatness.log_tables import log_table, normalize_table
 from steppe.errors import DomainError, RecipeError
 from steppe.targets.bernoulli import paper_bernoulli
 
@@ -29,7 +29,7 @@ def row(bits: str) -> int:
 
 @pytest.fixture(scope="module")
 def gaps():
-    return flatness.one_site_gaps(BERNOULLI, STATES, within=0.5)
+    return flatness.single_site_differences(BERNOULLI, STATES, within=0.5)
 
 
 @pytest.fixture(scope="module")
@@ -115,11 +115,13 @@ def brute_force_noise(target, flip_fraction):
 def test_expected_gaps_of_orders_are_means_over_all_of_them():
     target = steppe.Target(lambda order: 0.3 * order[0], steppe.Permutation(4))
     every = target.domain.enumerate()
-    gaps = flatness.one_site_gaps(target, every)
-    law = np.exp(0.3 * np.asarray(every)[:, 0])
-    law /= law.sum()
-    assert gaps.exact_under_target["log_density"] == pytest.approx(law @ gaps.log_density, abs=1e-6)
-    assert gaps.exact_under_target["mean_absolute"] == pytest.approx(law @ gaps.mean_absolute, abs=1e-6)
+    gaps = flatness.single_site_differences(target, every)
+    distribution = np.exp(0.3 * np.asarray(every)[:, 0])
+    distribution /= distribution.sum()
+    assert gaps.exact_under_target["log_density"] == pytest.approx(distribution @ gaps.log_density, abs=1e-6)
+    assert gaps.exact_under_target["mean_absolute"] == pytest.approx(
+        distribution @ gaps.mean_absolute, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(("target", "batch_size"), [(BERNOULLI, 5), (TARGETS["ragged"], 24)])
@@ -128,8 +130,8 @@ def test_noise_drop_agrees_with_the_exact_mean(target, batch_size):
     found = flatness.noise_drop(target, states, jax.random.key(0), 0.2, 512, batch_size=batch_size)
     exact = brute_force_noise(target, 0.2)
     assert np.abs((found.drop - exact) / found.standard_error).max() < MAX_Z
-    law = law_of(log_table(target))
-    assert found.exact_under_target["drop"] == pytest.approx(law @ exact, abs=ROUNDING)
+    distribution = normalize_table(log_table(target))
+    assert found.exact_under_target["drop"] == pytest.approx(distribution @ exact, abs=ROUNDING)
 
 
 def test_noise_of_a_state_depends_on_its_place_and_not_on_the_batches():
@@ -171,7 +173,7 @@ def test_spectrum_refuses_constraints():
 
 
 def test_one_site_gaps_leave_invalid_neighbours_out():
-    found = flatness.one_site_gaps(CONSTRAINED, jnp.array([1.0, 1, 0, 0]))
+    found = flatness.single_site_differences(CONSTRAINED, jnp.array([1.0, 1, 0, 0]))
     assert found.num_changes == 0
     assert np.isnan(found.mean_absolute)
 
@@ -181,13 +183,13 @@ def test_one_site_gaps_leave_invalid_neighbours_out():
 
 def test_figures_keep_the_leading_axes():
     states = STATES.reshape(2, 8, 4)
-    assert flatness.one_site_gaps(BERNOULLI, states).mean_absolute.shape == (2, 8)
-    assert flatness.one_site_gaps(BERNOULLI, states[0, 0]).mean_absolute.shape == ()
+    assert flatness.single_site_differences(BERNOULLI, states).mean_absolute.shape == (2, 8)
+    assert flatness.single_site_differences(BERNOULLI, states[0, 0]).mean_absolute.shape == ()
 
 
 def test_progress_is_reported_and_changes_nothing(gaps):
     heard = []
-    found = flatness.one_site_gaps(
+    found = flatness.single_site_differences(
         BERNOULLI,
         STATES,
         within=0.5,
@@ -231,7 +233,7 @@ def test_784_sites_and_5000_states_take_seconds():
     target = rbm(784, 500)
     states = np.random.default_rng(1).integers(0, 2, (5000, 784)).astype(np.float32)
     start = time.process_time()
-    gaps = flatness.one_site_gaps(target, states)
+    gaps = flatness.single_site_differences(target, states)
     noise = flatness.noise_drop(target, states, jax.random.key(0), 0.05)
     ball = flatness.local_entropy_ball(target, states, 1, 0.3)
     seconds = time.process_time() - start
@@ -244,7 +246,7 @@ def test_differences_of_many_sites_are_used_as_given():
     target = rbm(784, 50)
     plain = steppe.Target(target.log_density, target.domain)
     states = np.random.default_rng(2).integers(0, 2, (2, 784)).astype(np.float32)
-    fast, slow = (flatness.one_site_gaps(one, states, batch_size=2) for one in (target, plain))
+    fast, slow = (flatness.single_site_differences(one, states, batch_size=2) for one in (target, plain))
     # Without its own table a difference is one of two values of size 100 in float32.
     np.testing.assert_allclose(fast.mean_absolute, slow.mean_absolute, atol=1e-4)
 
@@ -263,7 +265,7 @@ THREE_LEVELS = np.asarray(ORDINAL.domain.enumerate())
         (lambda: flatness.noise_drop(BERNOULLI, STATES, KEY, 0.0), RecipeError, r"in \(0, 0.5\)"),
         (lambda: flatness.noise_drop(BERNOULLI, STATES, KEY, 0.5), RecipeError, r"in \(0, 0.5\)"),
         (lambda: flatness.noise_drop(BERNOULLI, STATES, KEY, 0.1, 1), RecipeError, "no error to state"),
-        (lambda: flatness.one_site_gaps(BERNOULLI, STATES, within=-1), RecipeError, "at least 0"),
+        (lambda: flatness.single_site_differences(BERNOULLI, STATES, within=-1), RecipeError, "at least 0"),
         (lambda: flatness.local_entropy_enumerated(BERNOULLI, STATES, 0.0), RecipeError, "positive"),
         (lambda: flatness.local_entropy_enumerated(BERNOULLI, STATES[:, :3], 1.0), DomainError, "shape"),
         (lambda: flatness.local_entropy_enumerated(LARGE, np.zeros(200), 1.0), DomainError, "1048576"),
@@ -273,11 +275,11 @@ THREE_LEVELS = np.asarray(ORDINAL.domain.enumerate())
         (lambda: flatness.local_entropy_ball(LARGE, np.zeros(200), 3), DomainError, "holds 1.33e"),
         (lambda: flatness.local_entropy(BERNOULLI, STATES, -1.0, KEY), RecipeError, "positive"),
         (lambda: flatness.local_entropy(BERNOULLI, STATES, 1.0, KEY, num_particles=4), RecipeError, "16"),
-        (lambda: flatness.one_site_gaps(LARGE, np.zeros(200), exact=True), DomainError, "1048576"),
+        (lambda: flatness.single_site_differences(LARGE, np.zeros(200), exact=True), DomainError, "1048576"),
         (lambda: flatness.basin_mass(LARGE), DomainError, "1048576"),
-        (lambda: flatness.one_site_gaps(BERNOULLI, STATES + 0.5), DomainError, "no level"),
-        (lambda: flatness.one_site_gaps(BERNOULLI, STATES[:, :2]), DomainError, "of shape"),
-        (lambda: flatness.one_site_gaps(BERNOULLI, STATES[:0]), DomainError, "of shape"),
+        (lambda: flatness.single_site_differences(BERNOULLI, STATES + 0.5), DomainError, "no level"),
+        (lambda: flatness.single_site_differences(BERNOULLI, STATES[:, :2]), DomainError, "of shape"),
+        (lambda: flatness.single_site_differences(BERNOULLI, STATES[:0]), DomainError, "of shape"),
         (lambda: flatness.interaction_spectrum(ORDINAL, THREE_LEVELS), DomainError, "two levels"),
         (lambda: flatness.occupancy(STATES, STATES[0]), DomainError, "list of states"),
     ],
@@ -289,7 +291,7 @@ def test_bad_input_is_refused_with_a_sentence(call, error, sentence):
 
 def test_results_name_what_they_carry():
     results = (
-        flatness.OneSiteGaps, flatness.NoiseDrop, flatness.LocalEntropy, flatness.BasinMass,
+        flatness.SingleSiteDifferences, flatness.NoiseDrop, flatness.LocalEntropy, flatness.BasinMass,
         flatness.Occupancy, flatness.InteractionSpectrum,
     )  # fmt: skip
     for result, name in itertools.product(results, ("mean_log_density", "exact_under_target")):

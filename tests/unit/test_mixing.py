@@ -150,7 +150,7 @@ def test_copy_that_is_stuck_among_moving_ones_is_found():
     levels = copies()
     levels[2, :, 1, 0] = 1
     mixing = assess(trace_of(levels))
-    assert mixing.sites.labels[0] == "stuck"
+    assert mixing.sites.labels[0] == "not converged"
     assert np.argwhere(mixing.sites.is_held).tolist() == [[2 * 3 + 1, 0]]
     assert any("chain 2 never left a level" in finding for finding in diagnose(mixing).findings)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import steppe
-from steppe.diagnostics.flatness import local_entropy_enumerated, one_site_gaps
+from steppe.diagnostics.flatness import local_entropy_enumerated, single_site_differences
 from steppe.errors import TargetError
 from steppe.targets.mixture import (
     mixture,
@@ -86,8 +86,8 @@ def test_closed_form_on_bits_is_a_product_over_matches():
 def test_responsibilities_average_to_the_weights(kind):
     target = mixture(WEIGHTS, TABLES[kind])
     states = target.domain.enumerate()
-    law = np.exp(np.asarray(jax.jit(jax.vmap(target.log_density))(states), float))
-    found = law @ mixture_responsibilities(WEIGHTS, TABLES[kind], states)
+    distribution = np.exp(np.asarray(jax.jit(jax.vmap(target.log_density))(states), float))
+    found = distribution @ mixture_responsibilities(WEIGHTS, TABLES[kind], states)
     np.testing.assert_allclose(found, WEIGHTS / WEIGHTS.sum(), atol=ROUNDING)
 
 
@@ -98,7 +98,7 @@ def test_responsibilities_average_to_the_weights(kind):
 def planted_figures():
     """Flat responsibility, log-density and roughness of all 1024 states."""
     states = PLANTED.target.domain.enumerate()
-    gaps = one_site_gaps(PLANTED.target, states, exact=False)
+    gaps = single_site_differences(PLANTED.target, states, exact=False)
     flat = mixture_responsibilities(PLANTED.weights, PLANTED.site_probabilities, states)[:, PLANTED.flat]
     return flat, gaps.log_density.astype(float), gaps.mean_absolute.astype(float)
 
@@ -116,10 +116,10 @@ def test_roughness_tilt_raises_the_flat_component_of_the_planted_mixture(
     planted_figures, strength, flat_mass, mean_log_density
 ):
     flat, log_density, roughness = planted_figures
-    law = np.exp(log_density - strength * roughness)
-    law /= law.sum()
-    assert law @ flat == pytest.approx(flat_mass, abs=6e-4)
-    assert law @ log_density == pytest.approx(mean_log_density, abs=6e-3)
+    distribution = np.exp(log_density - strength * roughness)
+    distribution /= distribution.sum()
+    assert distribution @ flat == pytest.approx(flat_mass, abs=6e-4)
+    assert distribution @ log_density == pytest.approx(mean_log_density, abs=6e-3)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +129,10 @@ def test_tempering_pays_more_log_density_for_the_same_flat_mass(
     planted_figures, power, flat_mass, mean_log_density
 ):
     flat, log_density, _ = planted_figures
-    law = np.exp(power * log_density)
-    law /= law.sum()
-    assert law @ flat == pytest.approx(flat_mass, abs=6e-4)
-    assert law @ log_density == pytest.approx(mean_log_density, abs=6e-3)
+    distribution = np.exp(power * log_density)
+    distribution /= distribution.sum()
+    assert distribution @ flat == pytest.approx(flat_mass, abs=6e-4)
+    assert distribution @ log_density == pytest.approx(mean_log_density, abs=6e-3)
 
 
 @pytest.mark.parametrize(("replicas", "variance", "flat_mass"), [(16, 2.0, 0.282), (4, 0.5, 0.009)])
@@ -143,8 +143,8 @@ def test_local_entropy_tilts_the_planted_mixture_by_known_amounts(
     states = np.asarray(PLANTED.target.domain.enumerate())
     entropy = mixture_local_entropy(PLANTED.weights, PLANTED.site_probabilities, states, variance)
     scores = log_density + replicas * entropy
-    law = np.exp(scores - scores.max())
-    assert law @ flat / law.sum() == pytest.approx(flat_mass, abs=6e-4)
+    distribution = np.exp(scores - scores.max())
+    assert distribution @ flat / distribution.sum() == pytest.approx(flat_mass, abs=6e-4)
 
 
 # ---- bad input -------------------------------------------------------------------------------------------

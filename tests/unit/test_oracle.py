@@ -137,9 +137,9 @@ def test_dula_is_biased_on_a_target_that_is_not_quadratic():
     domain, log_density, gradient = TARGETS["ordinal"]
     matrix = oracle.dula_matrix(domain, gradient, step_size=0.7)
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=1e-13)
-    law = oracle.stationary(matrix)
-    np.testing.assert_allclose(law @ matrix, law, rtol=1e-12)
-    assert oracle.total_variation(law, oracle.target_probabilities(domain, log_density)) > 0.01
+    distribution = oracle.stationary(matrix)
+    np.testing.assert_allclose(distribution @ matrix, distribution, rtol=1e-12)
+    assert oracle.total_variation(distribution, oracle.target_probabilities(domain, log_density)) > 0.01
 
 
 @pytest.mark.parametrize(
@@ -155,12 +155,12 @@ def test_dula_is_biased_on_a_target_that_is_not_quadratic():
 )
 def test_dula_law_on_the_bernoulli_target_has_the_published_figures(step_size, flat, sharp, distance):
     matrix = oracle.dula_matrix(BINARY4, oracle.multilinear_gradient, step_size=step_size)
-    law = oracle.stationary(matrix)
+    distribution = oracle.stationary(matrix)
     target = oracle.target_probabilities(BINARY4, oracle.multilinear_log_density)
     figures = {
-        flat: law[0b0100] + law[0b1001],
-        sharp: law[0b0010] + law[0b0111],
-        distance: oracle.total_variation(law, target),
+        flat: distribution[0b0100] + distribution[0b1001],
+        sharp: distribution[0b0010] + distribution[0b0111],
+        distance: oracle.total_variation(distribution, target),
     }
     for printed, value in figures.items():
         assert f"{value:.{len(printed) - 1}f}".lstrip("0") == printed

@@ -130,10 +130,10 @@ def test_adjusted_samplers_leave_the_target_invariant(domain, recipe):
     target = polynomial_target(domain, 2.0)
     states = domain.enumerate()
     log_density = np.asarray(jax.vmap(target.log_density)(states), float)
-    law = np.exp(log_density - log_density.max())
-    law /= law.sum()
+    distribution = np.exp(log_density - log_density.max())
+    distribution /= distribution.sum()
     matrix = transition_matrix(ADJUSTED[recipe], target)
-    np.testing.assert_allclose(law @ matrix, law, atol=2e-6)
+    np.testing.assert_allclose(distribution @ matrix, distribution, atol=2e-6)
 
 
 def test_every_way_to_give_a_function_takes_the_dictionary():
@@ -215,7 +215,7 @@ def test_data_have_a_variable_for_every_part(tmp_path):
     domain = PRODUCTS["mixed"]
     target = polynomial_target(domain, 1.0)
     run = steppe.sample(target, steppe.edmala_glu(), key=KEY, out=tmp_path / "run", **COUNTS)
-    for posterior in (run.data["posterior"], steppe.open(tmp_path / "run").data["posterior"]):
+    for posterior in (run.data["posterior"], steppe.open_run(tmp_path / "run").data["posterior"]):
         assert posterior["a"].shape == (2, 20, 1)
         assert posterior["b"].shape == (2, 20, 2)
         assert posterior["b"].dtype == posterior["c"].dtype == np.uint8

@@ -1,4 +1,4 @@
-"""The summary as a table, as text and as JSON; and the running figures of runs without draws."""
+"""The summary as a table, as text and as JSON; and the running statistics of runs without draws."""
 
 import io
 import json
@@ -60,7 +60,7 @@ def test_text_shows_figures_verdicts_and_that_nothing_is_wrong():
         "4 moving",
     ):
         assert words in text
-    assert "Nothing is stuck" in text
+    assert "Nothing has not converged" in text
     assert "verdict" not in text  # a table of chains only where one has something to say
 
 
@@ -86,7 +86,7 @@ def test_sites_are_never_given_an_rhat():
     levels = fair_bits()
     levels[:, :, 0] = np.array([0, 0, 1, 1])[:, None]
     run = run_of(trace_of(levels, log_density=np.random.default_rng(0).normal(size=(4, 400))))
-    assert "1 stuck" in str(run.summary())
+    assert "1 not converged" in str(run.summary())
     assert "R-hat of" not in " ".join(run.diagnose().findings)
 
 
@@ -105,7 +105,7 @@ def test_dictionary_is_strict_json_with_everything_in_it():
     again = json.loads(json.dumps(content, allow_nan=False))
     assert again == content
     assert again["ok"] is False
-    assert again["sites"][0] == "stuck"
+    assert again["sites"][0] == "not converged"
     assert again["num_evaluations"] == 1600
     assert again["ess_per_second"] == pytest.approx(again["quantities"]["log_density"]["ess"] / 2.0)
 
@@ -145,7 +145,7 @@ def test_limit_decides_whether_a_run_is_ok():
     assert not run.diagnose(limit=0.9).ok
 
 
-# ---- running figures -----------------------------------------------------------------------------
+# ---- running statistics -----------------------------------------------------------------------------
 
 
 def test_running_figures_are_those_of_the_draws(run_without_draws):
@@ -167,7 +167,7 @@ def test_run_on_disk_has_running_figures_where_it_was_sampled(tmp_path, run_with
     run = sampled(keep="stats", out=tmp_path / "run")
     np.testing.assert_array_equal(run.observers.visits, run_without_draws.observers.visits)
     with pytest.raises(steppe.errors.RunError, match="resume=True"):
-        steppe.open(tmp_path / "run").observers  # noqa: B018
+        steppe.open_run(tmp_path / "run").observers  # noqa: B018
     resumed = sampled(keep="stats", out=tmp_path / "run", resume=True)
     np.testing.assert_array_equal(resumed.observers.visits, run.observers.visits)
 

@@ -17,8 +17,8 @@ from steppe.diagnostics.exact import (
     proximal_matrix,
     relaxation_time,
     spectral_gap,
-    stationary_law,
-    target_law,
+    stationary_distribution,
+    target_distribution,
     transition_matrix,
 )
 from steppe.errors import DomainError, RecipeError
@@ -98,8 +98,8 @@ def test_effective_step_of_the_published_settings():
 
 def test_quadratic_law_is_that_of_dula():
     target, _ = quadratic_target(DOMAINS["ragged"], scale=0.3)
-    law = stationary_law(transition_matrix(steppe.dula(step_size=0.5), target))
-    np.testing.assert_allclose(theory.quadratic_law(target, 2.0), law, atol=1e-5)
+    distribution = stationary_distribution(transition_matrix(steppe.dula(step_size=0.5), target))
+    np.testing.assert_allclose(theory.quadratic_distribution(target, 2.0), distribution, atol=1e-5)
 
 
 # ---- true bounds -------------------------------------------------------------------------------------------
@@ -145,13 +145,13 @@ def test_glu_gap_bound_lies_below_the_gap(variance, bound, gap):
 
 
 def test_exact_glu_leaves_the_target_invariant():
-    matrix, law = proximal_matrix(BERNOULLI, 0.25), target_law(BERNOULLI)
+    matrix, distribution = proximal_matrix(BERNOULLI, 0.25), target_distribution(BERNOULLI)
     np.testing.assert_allclose(matrix.sum(axis=1), 1, atol=1e-5)
-    np.testing.assert_allclose(law @ matrix, law, atol=1e-5)
+    np.testing.assert_allclose(distribution @ matrix, distribution, atol=1e-5)
     floor = np.exp(
         -((np.asarray(BERNOULLI.domain.enumerate())[:, None] - BERNOULLI.domain.enumerate()) ** 2).sum(-1)
     )
-    assert (matrix >= law * floor - 1e-6).all()  # K(θ, θ') ≥ π(θ') exp(−|θ − θ'|²/(4η)) at η = 1/4
+    assert (matrix >= distribution * floor - 1e-6).all()  # K(θ, θ') ≥ π(θ') exp(−|θ − θ'|²/(4η)) at η = 1/4
 
 
 def test_center_contracts_as_its_drift_condition_says():
@@ -179,9 +179,9 @@ def test_two_state_chain_has_the_textbook_times():
 
 def test_autocorrelation_time_of_a_chain_that_is_not_reversible_sums_its_correlations():
     matrix = np.random.default_rng(0).dirichlet(np.ones(5), 5)
-    values, law = np.arange(5.0), stationary_law(matrix)
-    centred = values - law @ values
-    lags = [law @ (centred * (np.linalg.matrix_power(matrix, lag) @ centred)) for lag in range(60)]
+    values, distribution = np.arange(5.0), stationary_distribution(matrix)
+    centred = values - distribution @ values
+    lags = [distribution @ (centred * (np.linalg.matrix_power(matrix, lag) @ centred)) for lag in range(60)]
     expected = (2 * sum(lags) - lags[0]) / lags[0]
     assert integrated_autocorrelation_time(matrix, values) == pytest.approx(expected, rel=1e-9)
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from steppe.random.threefry import block, unrolled, word_pairs
+from steppe.random.threefry import block, unroll, word_pairs
 
 REQUESTS = {
     "words": lambda key: jax.random.bits(key, (3, 5)),
@@ -20,14 +20,14 @@ REQUESTS = {
 @pytest.mark.parametrize("ask", REQUESTS.values(), ids=REQUESTS.keys())
 def test_unrolled_keys_give_the_bits_of_jax(ask):
     key, keys = jax.random.key(7), jax.random.split(jax.random.key(8), 3)
-    np.testing.assert_array_equal(ask(unrolled(key)), ask(key))
-    np.testing.assert_array_equal(jax.vmap(ask)(unrolled(keys)), jax.vmap(ask)(keys))
+    np.testing.assert_array_equal(ask(unroll(key)), ask(key))
+    np.testing.assert_array_equal(jax.vmap(ask)(unroll(keys)), jax.vmap(ask)(keys))
 
 
 def test_unrolled_keys_give_the_64_bit_words_of_jax(float64):
     key = jax.random.key(3)
     ask = lambda key: jax.random.bits(key, (5,), jnp.uint64)  # noqa: E731
-    np.testing.assert_array_equal(ask(unrolled(key)), ask(key))
+    np.testing.assert_array_equal(ask(unroll(key)), ask(key))
 
 
 def test_block_gives_the_published_answers():
@@ -46,12 +46,12 @@ def test_block_gives_the_published_answers():
 
 def test_old_style_keys_are_unrolled_too():
     old, new = jax.random.PRNGKey(5), jax.random.key(5)
-    np.testing.assert_array_equal(jax.random.key_data(unrolled(old)), jax.random.key_data(unrolled(new)))
+    np.testing.assert_array_equal(jax.random.key_data(unroll(old)), jax.random.key_data(unroll(new)))
 
 
 def test_keys_of_other_types_are_left_alone_and_draw_in_pairs():
     key = jax.random.key(0, impl="rbg")
-    assert unrolled(key) is key
+    assert unroll(key) is key
     first, second = word_pairs(key, jnp.arange(4, dtype=jnp.uint32))
     assert first.shape == second.shape == (4,)
     assert len({*first.tolist(), *second.tolist()}) == 8

@@ -81,9 +81,9 @@ def test_arrays_say_where_they_are_wrong():
 
 def test_an_unknown_name_is_met_by_those_near_it():
     with pytest.raises(RunError, match=r"There is no sampler named 'dmla'. Did you mean dmala\?"):
-        validation.named("dmla", ["dmala", "dlmc", "gibbs"], "sampler")
+        validation.find_name("dmla", ["dmala", "dlmc", "gibbs"], "sampler")
     with pytest.raises(RunError, match="There are dmala, gibbs"):
-        validation.named("zzz", ["dmala", "gibbs"], "sampler")
+        validation.find_name("zzz", ["dmala", "gibbs"], "sampler")
 
 
 def test_near_names_are_looked_for_in_one_place():

@@ -14,7 +14,7 @@ from steppe.errors import DamagedRunError, RunMismatchError, SteppeError, Storag
 from steppe.results import FILE_NAME, Array, Figure, Provenance, Results, read_results
 from steppe.run.storage.durable import read_json, write_json
 from steppe.run.storage.software import describe_software
-from steppe.validation import named
+from steppe.validation import find_name
 from steppe_edlp.claims import judge_claims
 from steppe_edlp.experiment import EXPERIMENTS, Experiment
 from steppe_edlp.request import Found, Request
@@ -30,13 +30,13 @@ PAGE_FILE = "report.html"
 def find_experiments(names: Sequence[str], request: Request) -> list[Experiment]:
     """The experiments of those names (`"all"` for every one), after checking the samplers asked for."""
     wanted = list(EXPERIMENTS) if "all" in names else list(dict.fromkeys(names))
-    found = [EXPERIMENTS[named(name, (*EXPERIMENTS, "all"), "experiment")] for name in wanted]
+    found = [EXPERIMENTS[find_name(name, (*EXPERIMENTS, "all"), "experiment")] for name in wanted]
     known = dict.fromkeys(sampler for experiment in found for sampler in experiment.samplers)
     for sampler in request.samplers or ():
-        named(sampler, known, f"sampler in {' or '.join(experiment.name for experiment in found)}")
+        find_name(sampler, known, f"sampler in {' or '.join(experiment.name for experiment in found)}")
     for experiment in found:
         if experiment.samplers and not request.chosen(experiment.samplers):
-            named((request.samplers or ("",))[0], experiment.samplers, f"sampler in {experiment.name}")
+            find_name((request.samplers or ("",))[0], experiment.samplers, f"sampler in {experiment.name}")
     return found
 
 

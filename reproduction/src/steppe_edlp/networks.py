@@ -17,7 +17,7 @@ from jax import Array
 
 from steppe.compiling import jit_by_work, quick_jit
 from steppe.errors import RunError
-from steppe.optional import needed
+from steppe.optional import require
 from steppe.run.progress import count_bar
 from steppe.validation import count, positive, random_key
 
@@ -237,7 +237,7 @@ def apply(network: ImageNetwork, x: np.ndarray) -> np.ndarray:
 
 @cache  # one object, so that equal trainings are compiled once
 def _adam() -> Any:
-    return needed("optax", "networks", "Training networks").scale_by_adam()
+    return require("optax", "networks", "Training networks").scale_by_adam()
 
 
 def _train(

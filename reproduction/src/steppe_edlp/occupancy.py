@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.diagnostics.exact import target_law, total_variation
+from steppe.diagnostics.exact import target_distribution, total_variation
 from steppe.diagnostics.spectrum import interaction_spectrum
 from steppe.kernel.compose import Recipe, Sampler
 from steppe.kernel.types import SamplerState, StepInfo
@@ -33,7 +33,7 @@ class Visits(NamedTuple):
         Per seed: mean acceptance probability, and sites changed per step.
     """
 
-    shares: np.ndarray
+    fractions: np.ndarray
     acceptance: np.ndarray
     flips: np.ndarray
 
@@ -100,38 +100,40 @@ class SmallTarget:
     def __init__(self, target: Target, modes: Modes = PAPER_MODES) -> None:
         states = target.domain.enumerate()
         self.target = target
-        self.probabilities = target_law(target).astype(float)
+        self.probabilities = target_distribution(target).astype(float)
         self.log_density = np.asarray(jax.vmap(target.log_density)(states), float)
         self.eigenvalues = interaction_spectrum(target, states, exact=False).eigenvalues.astype(float)
         self.flat, self.sharp = (_indices(target, kind) for kind in modes)
 
-    def flat_mass(self, shares: np.ndarray) -> np.ndarray:
+    def flat_mass(self, fractions: np.ndarray) -> np.ndarray:
         """Mass on the flat modes."""
-        return shares[..., self.flat].sum(axis=-1)
+        return fractions[..., self.flat].sum(axis=-1)
 
-    def sharp_mass(self, shares: np.ndarray) -> np.ndarray:
+    def sharp_mass(self, fractions: np.ndarray) -> np.ndarray:
         """Mass on the sharp modes."""
-        return shares[..., self.sharp].sum(axis=-1)
+        return fractions[..., self.sharp].sum(axis=-1)
 
-    def distance(self, shares: np.ndarray) -> float:
+    def distance(self, fractions: np.ndarray) -> float:
         """Total variation to `π`, of the mean over seeds."""
-        return total_variation(np.atleast_2d(shares).mean(axis=0), self.probabilities)
+        return total_variation(np.atleast_2d(fractions).mean(axis=0), self.probabilities)
 
-    def spectrum_std(self, shares: np.ndarray) -> np.ndarray:
+    def spectrum_std(self, fractions: np.ndarray) -> np.ndarray:
         """Standard deviation of all eigenvalues pooled; their mean is zero at every state."""
-        return np.sqrt(shares @ (self.eigenvalues**2).mean(axis=1))
+        return np.sqrt(fractions @ (self.eigenvalues**2).mean(axis=1))
 
-    def spectrum_iqr(self, shares: np.ndarray) -> np.ndarray:
+    def spectrum_iqr(self, fractions: np.ndarray) -> np.ndarray:
         """Distance of the quartiles of all eigenvalues pooled."""
         order = np.argsort(self.eigenvalues.ravel())
         pooled = self.eigenvalues.ravel()[order]
-        weights = np.repeat(np.atleast_2d(shares) / self.eigenvalues.shape[1], self.eigenvalues.shape[1], 1)
+        weights = np.repeat(
+            np.atleast_2d(fractions) / self.eigenvalues.shape[1], self.eigenvalues.shape[1], 1
+        )
         cumulative = np.cumsum(weights[:, order], axis=1)
         lower, upper = ((cumulative >= level - 1e-9).argmax(axis=1) for level in (0.25, 0.75))
-        return (pooled[upper] - pooled[lower]).reshape(shares.shape[:-1])
+        return (pooled[upper] - pooled[lower]).reshape(fractions.shape[:-1])
 
 
-def estimate_noise(shares: np.ndarray, num_seeds: int | None = None) -> float | None:
+def estimate_noise(fractions: np.ndarray, num_seeds: int | None = None) -> float | None:
     """Total variation to `π` that a sampler of exactly `π` would show, from the noise of the seeds alone.
 
     Parameters
@@ -141,9 +143,9 @@ def estimate_noise(shares: np.ndarray, num_seeds: int | None = None) -> float | 
     num_seeds
         How many seeds are averaged; all of them by default.
     """
-    if len(shares) < 2:
+    if len(fractions) < 2:
         return None
-    errors = shares.std(axis=0, ddof=1) / np.sqrt(num_seeds or len(shares))
+    errors = fractions.std(axis=0, ddof=1) / np.sqrt(num_seeds or len(fractions))
     return float(0.5 * np.sqrt(2 / np.pi) * errors.sum())  # the mean of |normal| is √(2/π) deviations
 
 

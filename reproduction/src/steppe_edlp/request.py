@@ -140,7 +140,7 @@ class Found:
 
 
 def find_digests(data: Dataset) -> dict[str, str]:
-    """Digests of the files of a data set, or of its numbers if it ships with a package."""
+    """Digests of the files of a data set, or of its hyper-parameters if it ships with a package."""
     if data.card.sha256:
         return dict(data.card.sha256)
     return {data.card.name: hashlib.sha256(data.train.x.tobytes() + data.test.x.tobytes()).hexdigest()}

@@ -29,8 +29,7 @@ from steppe.errors import MissingPackageError, PeerError, RunError, SteppeError,
 from steppe.report.terminal import printable
 from steppe.run.result import Run, read_run
 from steppe.run.sample import sample
-from steppe.run.storage.shards import find_run
-from steppe.run.storage.shards import merge as merge_shards
+from steppe.run.storage.shards import find_run, merge_shards
 from steppe.samplers import ALL_RECIPES
 
 app = App(name="steppe", help="Sample discrete distributions and find their flat modes.", version_flags=[])
@@ -220,7 +219,7 @@ def verify(directory: Path, *, as_json: AsJson = False) -> None:
 
 @app.command
 def diagnose(directory: Path, *, as_json: AsJson = False) -> None:
-    """Say what mixed and what is stuck; exit code 1 when something is.
+    """Say what mixed and what has not converged; exit code 1 when something is.
 
     Example: `steppe diagnose runs/a --json`
 

@@ -20,7 +20,7 @@ AsJson = Annotated[bool, Parameter(name="--json", negative="")]
 
 
 def _whole(_: type, tokens: Sequence[Token]) -> int:
-    """A whole number as it is written; by default 1.5 would be rounded."""
+    """A integer as it is written; by default 1.5 would be rounded."""
     return int(tokens[0].value)
 
 

@@ -13,7 +13,7 @@ from steppe.kernel.compose import Recipe
 from steppe.run.adaptation import Adapt
 from steppe.samplers.registry import list_entries
 from steppe.target import Target
-from steppe.validation import named
+from steppe.validation import find_name
 
 Made = TypeVar("Made")
 
@@ -45,7 +45,7 @@ def find_target(text: str) -> Target:
 def make_target(name: str, parameters: Mapping[str, object]) -> Target:
     """Build a target by the name of a built-in one or as `module:function`."""
     known = list_targets()
-    make = _import(name) if is_own_code(name) else known[named(name, known, "target")]
+    make = _import(name) if is_own_code(name) else known[find_name(name, known, "target")]
     target = _call(make, name, parameters)
     if not isinstance(target, Target):
         raise RunError(f"`{name}` must return a `steppe.Target`; it returned {type(target).__name__}.")
@@ -55,7 +55,7 @@ def make_target(name: str, parameters: Mapping[str, object]) -> Target:
 def make_recipe(name: str, parameters: Mapping[str, object]) -> Recipe:
     """Build a recipe by name."""
     makers = {known: entry.make for known, entry in list_entries().items()}
-    return _call(makers[named(name, makers, "sampler")], name, parameters)
+    return _call(makers[find_name(name, makers, "sampler")], name, parameters)
 
 
 def make_adapt(adapt: bool | Mapping[str, object]) -> bool | Adapt:

@@ -1,4 +1,4 @@
-"""`steppe tune`: choose a number of a sampler for a target from the command line."""
+"""`steppe tune`: choose a hyper-parameter of a sampler for a target from the command line."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def tune(
     out: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
-    """Choose a number of a sampler for a target, by a stated rule, from short runs.
+    """Choose a hyper-parameter of a sampler for a target, by a stated rule, from short runs.
 
     Example: `steppe tune paper_bernoulli --recipe dmala --goal ess`
 

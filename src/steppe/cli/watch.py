@@ -122,8 +122,8 @@ def _judge_sites(seen: Glance) -> Iterator[tuple[str, str | Text]]:
     if levels.shape[1] < MIN_DRAWS:
         return
     verdicts = judge_sites(levels)
-    stuck, constant = verdicts.count("stuck"), verdicts.count("constant")
-    text = Text(f"{stuck} stuck", style="bold red" if stuck else "green")
+    unconverged, constant = verdicts.count("not converged"), verdicts.count("constant")
+    text = Text(f"{unconverged} not converged", style="bold red" if unconverged else "green")
     yield "sites", text.append(f", {constant} constant, of {domain.num_sites}", style="default not bold")
 
 
@@ -152,7 +152,7 @@ def _count_rows(seen: Glance) -> int:
 
 
 def _draw_sparks(line: np.ndarray) -> str:
-    """Means of consecutive pieces as bars of eight heights."""
+    """Means of consecutive parts as bars of eight heights."""
     means = np.array([piece.mean() for piece in np.array_split(line, min(SPARK_WIDTH, len(line)))])
     finite = means[np.isfinite(means)]
     if not len(finite):

@@ -7,7 +7,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.diagnostics.efficiency import Efficiency, efficiency
-from steppe.diagnostics.flatness import one_site_gaps
+from steppe.diagnostics.flatness import single_site_differences
 from steppe.diagnostics.quantity import rhat
 from steppe.diagnostics.sites import MIN_DRAWS
 from steppe.errors import RunError
@@ -64,7 +64,7 @@ class Measurement:
     effective
         Effective draws of all seeds together.
     seconds
-        Time of the timed part of the run, compilation left out, and the share of all kept draws in it.
+        Time of the timed part of the run, compilation left out, and the fraction of all kept draws in it.
     rhat
         Of the log-density over seeds.
     acceptance_rate, flips_per_step, log_density, roughness
@@ -91,10 +91,10 @@ def spend(label: str, recipe: Recipe, target: Target, budget: int) -> Spending:
     num_warmup = int(WARMUP_SHARE * budget / cost)
     num_steps = int(budget / cost) - num_warmup
     if num_steps < MIN_DRAWS:
-        least = int(np.ceil(MIN_DRAWS * cost / (1 - WARMUP_SHARE)))
+        minimum = int(np.ceil(MIN_DRAWS * cost / (1 - WARMUP_SHARE)))
         raise RunError(
             f"`compare(budget={budget})` buys {max(num_steps, 0)} steps of {label!r} after warm-up, at "
-            f"{cost:g} evaluations each; {MIN_DRAWS} are needed to say anything. Use at least {least}."
+            f"{cost:g} evaluations each; {MIN_DRAWS} are needed to say anything. Use at least {minimum}."
         )
     thinning = -(-num_steps // MAX_DRAWS)
     return Spending(cost, num_warmup, num_steps // thinning, thinning)
@@ -114,7 +114,7 @@ def measure(
     Parameters
     ----------
     recipe
-        What to run, with its numbers chosen.
+        What to run, with its hyper-parameters chosen.
     target
         On what.
     key
@@ -172,7 +172,7 @@ def _measure_roughness(target: Target, trace: Trace) -> np.ndarray:
     levels = trace.levels()
     rows = np.unique(np.linspace(0, levels.shape[1] - 1, NUM_MEASURED).astype(int))
     chosen = levels[:, rows].reshape(-1, levels.shape[-1])
-    gaps = one_site_gaps(target, target.domain.from_levels(chosen), exact=False)
+    gaps = single_site_differences(target, target.domain.from_levels(chosen), exact=False)
     return np.nanmean(gaps.mean_absolute.reshape(len(levels), -1), axis=1)
 
 

@@ -105,7 +105,7 @@ class CardFields(TypedDict):
     is_verified: NotRequired[bool]
 
 
-def sized(splits: tuple[Split, ...], card: CardFields) -> Card:
+def describe_size(splits: tuple[Split, ...], card: CardFields) -> Card:
     """Complete a card with the size of the splits."""
     rows = sum(len(split) for split in splits)
     return Card(**card, rows=rows, columns=splits[0].x.shape[1])

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urljoin, urlsplit
 
 from steppe.errors import DownloadError
-from steppe.optional import needed
+from steppe.optional import require
 
 if TYPE_CHECKING:
     from requests import Response
@@ -65,7 +65,7 @@ def download(what: str, file: File, directory: Path, progress: bool | None) -> P
     progress
         Whether to show a bar; `None` shows it when standard error is a terminal.
     """
-    pooch = needed("pooch", "data", f"Downloading {what!r}")
+    pooch = require("pooch", "data", f"Downloading {what!r}")
     import requests
 
     path = directory / file.path

@@ -16,7 +16,7 @@ from typing import IO, NamedTuple, cast
 
 from steppe.datasets.download import File, download
 from steppe.errors import DataError, MissingDataError
-from steppe.optional import needed
+from steppe.optional import require
 
 DATA_VARIABLE = "STEPPE_DATA"
 CACHE_VARIABLE = "STEPPE_CACHE"
@@ -70,11 +70,11 @@ class Lookup(NamedTuple):
         for directory in self._directories():
             for file in alternatives:
                 if (directory / file.path).is_file():
-                    return _verified(what, file, directory / file.path)
+                    return _verify(what, file, directory / file.path)
         remote = next((file for file in alternatives if file.url and file.sha256), None)
         if remote is None or not self.download:
             raise MissingDataError(self._missing(what, alternatives, advice))
-        return _verified(what, remote, download(what, remote, cache_directory(), self.progress))
+        return _verify(what, remote, download(what, remote, cache_directory(), self.progress))
 
     def _directories(self) -> list[Path]:
         named = self.data or os.environ.get(DATA_VARIABLE)
@@ -103,13 +103,13 @@ def cache_directory() -> Path:
     named = os.environ.get(CACHE_VARIABLE)
     if named:
         return Path(named).expanduser()
-    return Path(needed("pooch", "data", "Finding the cache of data sets").os_cache("steppe"))
+    return Path(require("pooch", "data", "Finding the cache of data sets").os_cache("steppe"))
 
 
 def contents(what: str, found: Found) -> bytes:
     """Return what a file holds, unpacked by the ending of its name."""
     try:
-        return _unpacked(found)
+        return _unpack(found)
     except (OSError, EOFError, lzma.LZMAError, tarfile.TarError, KeyError) as error:
         raise DataError(f"{what!r}: {found.path} cannot be unpacked: {error}.") from error
 
@@ -127,27 +127,27 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _unpacked(found: Found) -> bytes:
+def _unpack(found: Found) -> bytes:
     if found.file.member is not None:
         with tarfile.open(found.path) as archive:
             member = archive.extractfile(found.file.member)  # read into memory; nothing is written
             if member is None:
                 raise KeyError(f"{found.file.member} is not a file")
-            return _bounded(member)
+            return _bound_size(member)
     openers = {".gz": gzip.open, ".xz": lzma.open}
     opened = openers.get(found.path.suffix, io.open)(found.path, "rb")
     with cast("IO[bytes]", opened) as stream:
-        return _bounded(stream)
+        return _bound_size(stream)
 
 
-def _bounded(stream: IO[bytes]) -> bytes:
+def _bound_size(stream: IO[bytes]) -> bytes:
     content = stream.read(MAX_UNPACKED_BYTES + 1)
     if len(content) > MAX_UNPACKED_BYTES:
         raise OSError(f"it holds more than {MAX_UNPACKED_BYTES} bytes")
     return content
 
 
-def _verified(what: str, file: File, path: Path) -> Found:
+def _verify(what: str, file: File, path: Path) -> Found:
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if file.sha256 not in (None, digest):

@@ -57,7 +57,7 @@ def load_gset(name: str, lookup: Lookup) -> GraphInstance:
     )
     what = f"gset:{name}"
     found = lookup.find(what, alternatives)
-    graph = _parsed(what, text_of(what, found))
+    graph = _parse(what, text_of(what, found))
     best = float(row["best_known"]) if row["best_known"] else None
     card = dataclasses.replace(graph.card, name=what, sha256={found.path.name: found.sha256})
     return dataclasses.replace(graph, name=name, best_known=best, card=card)
@@ -71,10 +71,10 @@ def read_gset(path: str | PathLike[str]) -> GraphInstance:
     path
         The file. A missing weight counts as 1.
     """
-    return _parsed(str(path), read_text(path))
+    return _parse(str(path), read_text(path))
 
 
-def _parsed(what: str, text: str) -> GraphInstance:
+def _parse(what: str, text: str) -> GraphInstance:
     lines = [line.split() for line in text.splitlines() if line.strip()]
     try:
         num_nodes, num_edges = (int(word) for word in lines[0])

@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-from steppe.datasets.card import CardFields, Dataset, Split, sized
+from steppe.datasets.card import CardFields, Dataset, Split, describe_size
 from steppe.datasets.download import File
 from steppe.datasets.files import Found, Lookup, contents
 from steppe.errors import DataError
@@ -136,7 +136,7 @@ def _images(
         "sha256": {part.path.name: part.sha256 for part in found},
         "preprocessing": preprocessing,
     }
-    return Dataset(*splits, card=sized(splits, card), image_shape=SHAPE)
+    return Dataset(*splits, card=describe_size(splits, card), image_shape=SHAPE)
 
 
 def _nothing() -> Split:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steppe.datasets.card import CardFields, Dataset, Split, sized
+from steppe.datasets.card import CardFields, Dataset, Split, describe_size
 from steppe.errors import DataError
 
 VALIDATION_SHARE = 0.01  # the last of the shuffled training rows, as in the published experiments
@@ -135,18 +135,18 @@ def dataset(raw: Raw, card: CardFields, *, as_published: bool) -> Dataset:
     """
     num_fit = int(raw.num_train * (1 - VALIDATION_SHARE))
     x = _joint_unit_range(raw.x) if as_published else raw.x
-    x = _standardised(x, x[:num_fit], ddof=int(as_published)).astype(np.float32)
+    x = _standardise(x, x[:num_fit], ddof=int(as_published)).astype(np.float32)
     y = raw.y.astype(np.float32)
     cuts = (slice(None, num_fit), slice(num_fit, raw.num_train), slice(raw.num_train, None))
     splits = tuple(Split(x[cut], y[cut]) for cut in cuts)
-    return Dataset(*splits, card=sized(splits, card), columns=raw.columns)
+    return Dataset(*splits, card=describe_size(splits, card), columns=raw.columns)
 
 
 def _joint_unit_range(x: np.ndarray) -> np.ndarray:
-    least, most = x.min(0), x.max(0)
-    return (x - least) / np.where(most > least, most - least, 1)
+    minimum, maximum = x.min(0), x.max(0)
+    return (x - minimum) / np.where(maximum > minimum, maximum - minimum, 1)
 
 
-def _standardised(x: np.ndarray, fit: np.ndarray, ddof: int) -> np.ndarray:
+def _standardise(x: np.ndarray, fit: np.ndarray, ddof: int) -> np.ndarray:
     spread = fit.std(0, ddof=ddof)
     return (x - fit.mean(0)) / np.where(spread > 0, spread, 1)  # a constant column says nothing: zeros

@@ -169,7 +169,7 @@ def _adult_rows(found: Found) -> list[list[str]]:
 
 
 def load_news(lookup: Lookup, as_published: bool) -> Dataset:
-    """Logarithm of the shares of 39 644 articles, 58 features."""
+    """Logarithm of the fractions of 39 644 articles, 58 features."""
     found = lookup.find("news", NEWS_FILES, NEWS_ADVICE)
     what, text = found.path.name, contents("news", found)
     header = [name.strip() for name in text.partition(b"\n")[0].decode("ascii", "replace").split(",")]

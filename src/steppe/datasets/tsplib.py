@@ -17,7 +17,7 @@ from steppe.datasets.card import Card
 from steppe.datasets.download import File
 from steppe.datasets.files import Lookup, read_text, text_of
 from steppe.errors import DataError
-from steppe.optional import needed
+from steppe.optional import require
 
 ARCHIVE = File(
     "tsplib/tsplib95_symmetric_tsp.tar.xz",
@@ -78,7 +78,7 @@ def load_tsplib(name: str, lookup: Lookup) -> TspInstance:
     )
     what = f"tsplib:{name}"
     found = lookup.find(what, alternatives)
-    instance = _parsed(what, text_of(what, found))
+    instance = _parse(what, text_of(what, found))
     optimum = float(row["optimum"]) if row["optimum"] else None
     card = dataclasses.replace(instance.card, name=what, sha256={found.path.name: found.sha256})
     return dataclasses.replace(instance, optimum=optimum, card=card)
@@ -93,11 +93,11 @@ def read_tsplib(path: str | PathLike[str]) -> TspInstance:
         The file. Coordinates (`EUC_2D`, `CEIL_2D`, `MAN_2D`, `MAX_2D`, `GEO`, `ATT`) and explicit
         weights in any row form are understood.
     """
-    return _parsed(str(path), read_text(path))
+    return _parse(str(path), read_text(path))
 
 
-def _parsed(what: str, text: str) -> TspInstance:
-    vrplib = needed("vrplib.parse", "data", "Reading TSPLIB files")
+def _parse(what: str, text: str) -> TspInstance:
+    vrplib = require("vrplib.parse", "data", "Reading TSPLIB files")
     rest, weights = _without_weights(text)
     try:
         fields = vrplib.parse_vrplib(rest, compute_edge_weights=False)
@@ -204,7 +204,7 @@ def distances_between(coordinates: np.ndarray, kind: str) -> np.ndarray:
     return distances
 
 
-def _rounded(values: np.ndarray) -> np.ndarray:
+def _round(values: np.ndarray) -> np.ndarray:
     return np.floor(values + 0.5)
 
 
@@ -228,10 +228,10 @@ def _radians(coordinates: np.ndarray) -> np.ndarray:
 
 
 _FUNCTIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "EUC_2D": lambda a, b: _rounded(_straight(a, b)),
+    "EUC_2D": lambda a, b: _round(_straight(a, b)),
     "CEIL_2D": lambda a, b: np.ceil(_straight(a, b)),
-    "MAN_2D": lambda a, b: _rounded(np.abs(a - b).sum(-1)),
-    "MAX_2D": lambda a, b: _rounded(np.abs(a - b)).max(-1),
+    "MAN_2D": lambda a, b: _round(np.abs(a - b).sum(-1)),
+    "MAX_2D": lambda a, b: _round(np.abs(a - b)).max(-1),
     "ATT": lambda a, b: np.ceil(np.sqrt(((a - b) ** 2).sum(-1) / 10)),
     "GEO": _geographical,
 }

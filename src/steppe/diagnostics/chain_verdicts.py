@@ -202,10 +202,10 @@ def _along_difference(levels: np.ndarray) -> np.ndarray:
     commonest = commonest_levels(as_paths(levels))
     half = levels.shape[1] // 2
 
-    def shares(draws: np.ndarray) -> np.ndarray:
+    def fractions(draws: np.ndarray) -> np.ndarray:
         is_common = (draws == commonest).astype(np.float32)
         return is_common.mean(axis=1) if draws.ndim == 3 else is_common
 
-    means = np.stack([shares(chain[:half]).mean(axis=0) for chain in levels])
+    means = np.stack([fractions(chain[:half]).mean(axis=0) for chain in levels])
     direction = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)[2][0]
-    return np.stack([shares(chain[half:]) @ direction for chain in levels])
+    return np.stack([fractions(chain[half:]) @ direction for chain in levels])

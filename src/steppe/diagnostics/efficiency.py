@@ -62,7 +62,7 @@ def _jackknife_error(series: np.ndarray) -> float:
     num_chains = len(series)
     if num_chains < 2:
         return float("nan")
-    # Each value is scaled to the whole: what is left out is a chain, not a share of the quality.
+    # Each value is scaled to the whole: what is left out is a chain, not a fraction of the quality.
     scale = num_chains / (num_chains - 1)
     values = [scale * _effective(np.delete(series, chain, axis=0)) for chain in range(num_chains)]
     return float(np.sqrt((num_chains - 1) * np.var(values)))

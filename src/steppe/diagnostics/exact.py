@@ -16,7 +16,7 @@ from steppe.kernel.compose import Recipe
 from steppe.target import Target
 
 
-def target_law(target: Target) -> np.ndarray:
+def target_distribution(target: Target) -> np.ndarray:
     """Return `π` over `target.domain.enumerate()`."""
     return np.asarray(jax.nn.softmax(_log_densities(target)))
 
@@ -48,8 +48,8 @@ def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = 
         raise DomainError(f"`transition_matrix({recipe.name}, ...)`: {error}") from error
 
 
-def stationary_law(matrix: np.ndarray) -> np.ndarray:
-    """Return the law an irreducible matrix leaves invariant (GTH elimination: nothing cancels)."""
+def stationary_distribution(matrix: np.ndarray) -> np.ndarray:
+    """Return the distribution an irreducible matrix leaves invariant (GTH elimination: nothing cancels)."""
     reduced = np.array(matrix, float)
     size = len(reduced)
     for last in range(size - 1, 0, -1):
@@ -58,14 +58,14 @@ def stationary_law(matrix: np.ndarray) -> np.ndarray:
             raise DomainError("The chain is reducible: some positions cannot be left towards earlier ones.")
         reduced[:last, last] /= scale
         reduced[:last, :last] += np.outer(reduced[:last, last], reduced[last, :last])
-    law = np.ones(size)
+    distribution = np.ones(size)
     for state in range(1, size):
-        law[state] = law[:state] @ reduced[:state, state]
-    return law / law.sum()
+        distribution[state] = distribution[:state] @ reduced[:state, state]
+    return distribution / distribution.sum()
 
 
 def total_variation(first: np.ndarray, second: np.ndarray) -> float:
-    """Half the summed absolute difference of two laws."""
+    """Half the summed absolute difference of two distributions."""
     return float(0.5 * np.abs(np.asarray(first) - np.asarray(second)).sum())
 
 
@@ -91,19 +91,21 @@ def integrated_autocorrelation_time(matrix: np.ndarray, values: np.ndarray) -> f
     values
         The function, one number per state.
     """
-    law, values = stationary_law(matrix), np.asarray(values, float)
-    centred = values - law @ values
-    variance = law @ centred**2
+    distribution, values = stationary_distribution(matrix), np.asarray(values, float)
+    centred = values - distribution @ values
+    variance = distribution @ centred**2
     if np.ptp(values) == 0:
         raise DomainError("`values` are the same at every state: a constant has no autocorrelation.")
-    # Σ_k P^k f = (I − P + 1 law)⁻¹ f for centred f: the fundamental matrix.
-    summed = np.linalg.solve(np.eye(len(law)) - matrix + law, centred)
-    return float(2 * (law @ (centred * summed)) / variance - 1)
+    # Σ_k P^k f = (I − P + 1 distribution)⁻¹ f for centred f: the fundamental matrix.
+    summed = np.linalg.solve(np.eye(len(distribution)) - matrix + distribution, centred)
+    return float(2 * (distribution @ (centred * summed)) / variance - 1)
 
 
 def exact_tv(recipe: Recipe, target: Target) -> float:
-    """Total variation between the law a recipe leaves invariant and `π`: zero up to rounding if adjusted."""
-    return total_variation(stationary_law(transition_matrix(recipe, target)), target_law(target))
+    """Total variation between what a recipe leaves invariant and `π`: zero up to rounding if adjusted."""
+    return total_variation(
+        stationary_distribution(transition_matrix(recipe, target)), target_distribution(target)
+    )
 
 
 MAX_QUADRATURE = 2**18
@@ -146,18 +148,18 @@ def _proximal_matrix(target: Target, coupling_variance: Array, grid: Array, weig
     return jax.lax.map(row, flat)
 
 
-def expected_total_variation(law: np.ndarray, num_draws: int) -> float:
-    """Mean total variation between a law and the frequencies of independent draws from it: pure noise.
+def expected_total_variation(distribution: np.ndarray, num_draws: int) -> float:
+    """Mean total variation between a distribution and the frequencies of independent draws: pure noise.
 
     Parameters
     ----------
-    law
+    distribution
         Probabilities.
     num_draws
         Number of independent draws.
     """
     # De Moivre: E|X − np| = 2 m C(n, m) p^m (1 − p)^(n − m + 1) with m = ⌊np⌋ + 1, for a binomial X.
-    p = np.clip(np.asarray(law, float), 1e-300, 1 - 1e-16)
+    p = np.clip(np.asarray(distribution, float), 1e-300, 1 - 1e-16)
     n, m = num_draws, np.minimum(np.floor(num_draws * p) + 1, num_draws)
     log_choose = lgamma(n + 1) - np.array([lgamma(k + 1) + lgamma(n - k + 1) for k in m.ravel()])
     terms = np.log(2 * m) + log_choose + m * np.log(p) + (n - m + 1) * np.log1p(-p)

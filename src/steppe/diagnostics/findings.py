@@ -21,7 +21,8 @@ class Diagnosis(NamedTuple):
     Attributes
     ----------
     ok
-        `False` if a site or chain is stuck, a chain is constant, periodic or a duplicate, or R-hat of the
+        `False` if a site or chain has not converged, a chain is constant, periodic or a duplicate, or R-hat
+        of the
         log-density or a chosen observable is above the limit.
     findings
         One sentence per problem; there may be some although the run is ok.
@@ -79,11 +80,12 @@ def _describe_modes(chains: ChainVerdicts, means: np.ndarray) -> str:
 
 def _list_site_failures(mixing: Mixing) -> Iterator[str]:
     sites = mixing.sites
-    if sites is None or not sites.is_stuck.any():
+    if sites is None or not sites.is_unconverged.any():
         return
-    stuck = np.flatnonzero(sites.is_stuck)
+    unconverged = np.flatnonzero(sites.is_unconverged)
     yield (
-        f"{len(stuck)} of {len(sites.is_stuck)} sites are stuck ({_list_briefly(stuck)}): "
+        f"{len(unconverged)} of {len(sites.is_unconverged)} sites are not converged "
+        f"({_list_briefly(unconverged)}): "
         f"{_explain_sites(sites, mixing.num_replicas)}. Run longer, raise the step size, or use a "
         "sampler with larger moves."
     )

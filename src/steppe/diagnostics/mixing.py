@@ -53,7 +53,7 @@ class Mixing(NamedTuple):
     acceptance_rate
         Mean over chains and kept steps.
     flip_rate
-        Share of sites that change in a step.
+        Fraction of sites that change in a step.
     num_unique
         Number of different states among the kept draws (of all replicas), or `None`.
     num_draws

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from steppe.run.observers import Observers
 
 
-class RunningFigures(NamedTuple):
+class RunningStatistics(NamedTuple):
     """What was kept of every chain at fixed memory; the first axis is the chain.
 
     Attributes
@@ -32,7 +32,7 @@ class RunningFigures(NamedTuple):
     visits: np.ndarray | None
 
     @classmethod
-    def of(cls, observers: "Observers", num_chains: int) -> "RunningFigures":
+    def of(cls, observers: "Observers", num_chains: int) -> "RunningStatistics":
         """Gather observers with axes (block, lane, …) by chain, idle lanes dropped."""
 
         def by_chain(values: object) -> np.ndarray:

@@ -1,17 +1,19 @@
-"""Which sites mixed, which are stuck and which never changed, judged from the levels of kept draws.
+"""Which sites mixed, which are not converged and which never changed, judged from the levels of kept draws.
 
 R-hat of a bit is a poor thing to look at: it is undefined where a chain is constant, and close to 1 where
 a level is rare. So it is used here, never shown; what is shown is one of three words per site:
 
 - *constant*: one level in every draw of every chain. The target may demand it; the draws cannot tell.
-- *stuck*: chains tell different stories. Either the share of the most frequent level differs between
+- *not converged*: chains tell different stories. Either the fraction of the most frequent level differs
+  between
   (half) chains by an R-hat above a limit, or a chain never leaves a level that others leave often.
 - *mixed*: neither.
 
 Warm-up is not consulted. From random starts nearly every site moves in warm-up, also those which the target
 then holds in place for good.
 
-In an ensemble every replica counts as a chain of its own: a replica that is stuck among moving ones is found.
+In an ensemble every replica counts as a chain of its own: a replica that has not converged among moving ones
+is found.
 Replicas of one chain depend on each other, which can only delay the verdict of R-hat, not cause one.
 """
 
@@ -44,14 +46,14 @@ class SiteVerdicts(NamedTuple):
     disagrees: np.ndarray
 
     @property
-    def is_stuck(self) -> np.ndarray:
+    def is_unconverged(self) -> np.ndarray:
         """By site, whether chains tell different stories."""
         return self.disagrees | self.is_held.any(axis=0)
 
     @property
     def labels(self) -> np.ndarray:
-        """`"constant"`, `"stuck"` or `"mixed"` by site."""
-        return np.select([self.is_constant, self.is_stuck], ["constant", "stuck"], "mixed")
+        """`"constant"`, `"not converged"` or `"mixed"` by site."""
+        return np.select([self.is_constant, self.is_unconverged], ["constant", "not converged"], "mixed")
 
     def count(self, label: str) -> int:
         """How many sites have a label."""
@@ -95,10 +97,10 @@ def site_rhat(paths: np.ndarray) -> np.ndarray:
     if half < MIN_DRAWS // 2:
         return np.full(num_sites, np.nan)
     is_common = paths == commonest_levels(paths)
-    shares = np.concatenate([is_common[:, :half].mean(axis=1), is_common[:, -half:].mean(axis=1)])
+    fractions = np.concatenate([is_common[:, :half].mean(axis=1), is_common[:, -half:].mean(axis=1)])
     # The variance of an indicator follows from its mean.
-    within = (shares * (1 - shares)).mean(axis=0) * half / (half - 1)
-    between = shares.var(axis=0, ddof=1)
+    within = (fractions * (1 - fractions)).mean(axis=0) * half / (half - 1)
+    between = fractions.var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.sqrt((half - 1) / half + between / within)
 

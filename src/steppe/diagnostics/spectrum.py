@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.diagnostics.exact import target_law
+from steppe.diagnostics.exact import target_distribution
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states
 from steppe.errors import DomainError
 from steppe.target import Target
@@ -65,7 +65,7 @@ def interaction_spectrum(
     positions
         States, of shape `(..., num_sites)`, with multiplicity.
     exact, batch_size, progress
-        As in `one_site_gaps`.
+        As in `single_site_differences`.
 
     Notes
     -----
@@ -73,18 +73,19 @@ def interaction_spectrum(
     not know it: adding `(κ/2) Σ θ_i(1 − θ_i)` shifts every eigenvalue by `−κ` and changes no state. The
     multilinear extension is fixed here; its diagonal is zero, so eigenvalues sum to zero at every state,
     and the matrix says nothing about slopes: read it as pairwise interaction strength, beside
-    `one_site_gaps`. Errors are bootstrapped over states and hold for independent ones; correlated draws
+    `single_site_differences`. Errors are bootstrapped over states and hold for independent ones; correlated
+    draws
     know less. Cost: one table of differences per site and state, and an eigendecomposition.
     """
     if not target.domain.is_two_level:
         raise DomainError(
             f"`interaction_spectrum` needs two levels per site (bits or spins); got {target.domain!r}. Mixed "
-            "differences of more levels are no matrix; use `one_site_gaps`."
+            "differences of more levels are no matrix; use `single_site_differences`."
         )
     if target.has_constraint:
         raise DomainError(
             "`interaction_spectrum` needs every pair of changes to lead to a valid state, but the target has "
-            "a constraint (`is_valid`). Use `one_site_gaps`, which leaves invalid states out."
+            "a constraint (`is_valid`). Use `single_site_differences`, which leaves invalid states out."
         )
     eigenvalues, log_density = map_states(
         _spectrum, target, positions, batch_size=batch_size, progress=progress
@@ -138,8 +139,8 @@ def _bootstrap_errors(rows: np.ndarray) -> tuple[float, float]:
 def _under_target(target: Target, batch_size: int) -> dict[str, float]:
     """Spread of the eigenvalues of a state drawn from `π`; quartiles invert the distribution function."""
     eigenvalues, log_density = map_states(_spectrum, target, target.domain.enumerate(), batch_size=batch_size)
-    law = target_law(target).astype(float)
-    weights = np.repeat(law / eigenvalues.shape[1], eigenvalues.shape[1])
+    distribution = target_distribution(target).astype(float)
+    weights = np.repeat(distribution / eigenvalues.shape[1], eigenvalues.shape[1])
     pooled = eigenvalues.ravel().astype(float)
     order = np.argsort(pooled)
     cumulative = np.cumsum(weights[order])
@@ -148,5 +149,5 @@ def _under_target(target: Target, batch_size: int) -> dict[str, float]:
     return {
         "std": float(np.sqrt(weights @ (pooled - mean) ** 2)),
         "iqr": float(upper - lower),
-        "log_density": float(law @ log_density),
+        "log_density": float(distribution @ log_density),
     }

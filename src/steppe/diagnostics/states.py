@@ -63,7 +63,7 @@ def map_states(
     for start in range(0, total, size):
         rows = np.arange(start, start + size) % total  # the last part is filled up, so that shapes repeat
         part = jax.tree.map(lambda leaf, rows=rows: leaf[rows], items) if size < total else items
-        parts.append(jax.device_get(_mapped(function, options, batch_size, target, part, numbers)))
+        parts.append(jax.device_get(_map(function, options, batch_size, target, part, numbers)))
         if progress is not None:
             progress(min(start + size, total), total)
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:total], *parts)
@@ -71,7 +71,7 @@ def map_states(
 
 
 @partial(quick_jit, static_argnums=(0, 1, 2))
-def _mapped(
+def _map(
     function: Callable[..., object],
     options: tuple[int, ...],
     batch_size: int,
@@ -102,7 +102,9 @@ def is_exact_wanted(target: Target, exact: bool | None) -> bool:
     return exact
 
 
-def means(law: np.ndarray, **values: np.ndarray) -> dict[str, float]:
-    """Expectations under a law over all states; states that cannot occur do not count."""
-    possible = law > 0
-    return {name: float(law[possible] @ np.asarray(v, float)[possible]) for name, v in values.items()}
+def means(distribution: np.ndarray, **values: np.ndarray) -> dict[str, float]:
+    """Expectations under a distribution over all states; states that cannot occur do not count."""
+    possible = distribution > 0
+    return {
+        name: float(distribution[possible] @ np.asarray(v, float)[possible]) for name, v in values.items()
+    }

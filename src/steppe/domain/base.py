@@ -171,7 +171,7 @@ class Domain:
         """Positions with the given levels."""
         raise NotImplementedError
 
-    def _checked_levels(self, levels: ArrayLike) -> Array:
+    def _check_levels(self, levels: ArrayLike) -> Array:
         """Level indices as integers; out of range they are refused where they can be looked at."""
         if not is_concrete(levels):
             return jnp.asarray(levels, jnp.int32)
@@ -179,7 +179,7 @@ class Domain:
         is_whole = given.dtype.kind in "bui" or (given.dtype.kind == "f" and (given == np.round(given)).all())
         if not is_whole or (given < 0).any() or (given >= self._bounds(given)).any():
             raise DomainError(
-                f"Levels of {self!r} are whole numbers from 0 to the number of levels of the site less one; "
+                f"Levels of {self!r} are integers from 0 to the number of levels of the site less one; "
                 f"got {levels!r}."
             )
         return jnp.asarray(given, jnp.int32)

@@ -49,7 +49,7 @@ class Categorical(Domain):
         return jnp.argmax(position, axis=-1).astype(self.level_dtype)
 
     def from_levels(self, levels: ArrayLike) -> Array:
-        levels = self._checked_levels(levels)
+        levels = self._check_levels(levels)
         return jax.nn.one_hot(levels, self.max_levels, dtype=jnp.result_type(float))
 
     def slopes(self, position: Array, gradient: Array) -> Array:

@@ -1,6 +1,6 @@
 """Where an order lives: every item at exactly one place.
 
-A position lists the item at each place, as whole numbers in the default float type. Levels cannot be changed
+A position lists the item at each place, as integers in the default float type. Levels cannot be changed
 one site at a time, so samplers of single sites do not apply; `informed_permutation` and
 `uniform_permutation` move by whole swaps, reversals and insertions. In the one-hot embedding, where a
 center lives, a position is the n × n matrix with a one at (place, item).
@@ -91,8 +91,8 @@ class Permutation(Domain):
         return jnp.asarray(position).astype(self.level_dtype)
 
     def from_levels(self, levels: ArrayLike) -> Array:
-        """Positions from whole numbers."""
-        return self._checked_levels(levels).astype(jnp.result_type(float))
+        """Positions from integers."""
+        return self._check_levels(levels).astype(jnp.result_type(float))
 
     def differs(self, first: Array, second: Array) -> Array:
         """Boolean per place: whether two orders have different items there."""
@@ -120,7 +120,7 @@ class Permutation(Domain):
         return f"Permutation({self.num_sites})"
 
 
-def checked_order(name: str, order: Any, num_items: int) -> np.ndarray:
+def check_permutation(name: str, order: Any, num_items: int) -> np.ndarray:
     """Return an order as integers, or say which item is missing, doubled or unknown."""
     try:
         array = np.asarray(order)

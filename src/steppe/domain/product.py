@@ -147,7 +147,7 @@ class Product(Domain):
         return levels.astype(self.level_dtype)
 
     def from_levels(self, levels: ArrayLike) -> Array:
-        return self._at(np.arange(self.num_sites), self._checked_levels(levels))
+        return self._at(np.arange(self.num_sites), self._check_levels(levels))
 
     def slopes(self, position: Array, gradient: Array) -> Array:
         change = self._changes(position)

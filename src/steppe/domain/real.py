@@ -47,7 +47,7 @@ class Ordinal(Domain):
         return jnp.searchsorted(self._midpoints, position).astype(self.level_dtype)
 
     def from_levels(self, levels: ArrayLike) -> Array:
-        return jnp.asarray(self._table)[self._checked_levels(levels)]
+        return jnp.asarray(self._table)[self._check_levels(levels)]
 
     def slopes(self, position: Array, gradient: Array) -> Array:
         return gradient[:, None] * (self._table - position[:, None])

@@ -22,7 +22,7 @@ class Variable(NamedTuple):
     shape
         Shape of its value; `()` for one site.
     low
-        Smallest value of every site, if values are whole numbers that count from there.
+        Smallest value of every site, if values are integers that count from there.
     labels
         What every site is called, if not by its number.
     """

@@ -39,7 +39,8 @@ def to_blackjax(recipe: Recipe, domain: Domain) -> BlackjaxMcmc:
     Parameters
     ----------
     recipe
-        How particles move. Their law must be the log-density BlackJAX passes, so use one of law π; numbers
+        How particles move. Their distribution must be the log-density BlackJAX passes, so use one that
+        samples π; numbers
         in `mcmc_parameters`, such as `{"step_size": jnp.asarray([0.3])}`, replace those of the recipe.
     domain
         Where particles live.

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from steppe.domain import Binary, Spin, Variable
 from steppe.errors import TargetError
-from steppe.optional import needed
+from steppe.optional import require
 from steppe.targets.checks import array_of_shape, choice, number, positive, real_array
 from steppe.targets.graphs import Graph, NetworkxGraph, read_graph
 from steppe.targets.pairwise import Pairwise
@@ -30,7 +30,7 @@ class BinaryQuadratic(Pairwise):
 
     def energy(self, position: Array) -> Array:
         """Energy of one position with its offset, smaller is better."""
-        return -self.unscaled(position)
+        return -self.unscale(position)
 
 
 def from_bqm(bqm: Bqm, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadratic:
@@ -46,7 +46,7 @@ def from_bqm(bqm: Bqm, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadrat
     inverse_temperature
         `β > 0`. Raising it concentrates on low energies.
     """
-    dimod = needed("dimod", "graphs", "`from_bqm`")
+    dimod = require("dimod", "graphs", "`from_bqm`")
     if not isinstance(bqm, dimod.BinaryQuadraticModel):
         raise TargetError(_not_quadratic("from_bqm", bqm))
     if not bqm.num_variables:
@@ -109,7 +109,7 @@ def to_sampleset(bqm: Bqm, positions: ArrayLike) -> SampleSet:
     positions
         Positions of the target, any number of leading axes; `run.positions` are all draws of a run.
     """
-    dimod = needed("dimod", "graphs", "`to_sampleset`")
+    dimod = require("dimod", "graphs", "`to_sampleset`")
     if not isinstance(bqm, dimod.BinaryQuadraticModel):
         raise TargetError(_not_quadratic("to_sampleset", bqm))
     rows = np.asarray(positions)

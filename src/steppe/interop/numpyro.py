@@ -14,7 +14,7 @@ from jaxtyping import PyTree
 from steppe.errors import TargetError
 from steppe.interop.differences import differences_as_gradient
 from steppe.interop.packing import PackedTarget, Packing, Site, site
-from steppe.optional import needed
+from steppe.optional import require
 from steppe.pytree import is_concrete
 from steppe.targets.checks import choice
 
@@ -55,7 +55,7 @@ def from_numpyro(
     PackedTarget
         `target.unpack(positions)` and `target.draws(run)` give values by the names of the sites.
     """
-    needed("numpyro", "numpyro", "`from_numpyro`")
+    require("numpyro", "numpyro", "`from_numpyro`")
     choice("from_numpyro(gradient=...)", gradient, get_args(Gradient))
     keywords = dict(kwargs or {})
     _check_call(model, args, keywords)
@@ -88,7 +88,7 @@ def latent_sites(
     model: Model, args: tuple[PyTree, ...], kwargs: dict[str, PyTree], key: Array
 ) -> dict[str, Entry]:
     """Trace a model once; return the entries that are drawn and not observed."""
-    gibbs = needed("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
+    gibbs = require("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
     trace = gibbs.prototype_trace(gibbs.conditioned(model), key, args, kwargs)
     return {name: trace[name] for name in gibbs.latent_sample_sites(trace)}
 
@@ -105,7 +105,7 @@ def conditional_target(
     model: Model, args: tuple[PyTree, ...], kwargs: dict[str, PyTree], packing: Packing, gradient: str
 ) -> PackedTarget:
     """Target of the packed sites, given what `kwargs` conditions the others on."""
-    gibbs = needed("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
+    gibbs = require("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
     from numpyro.infer.util import log_density as log_joint
 
     read = packing.unpack if gradient == "differences" else packing.unpack_real

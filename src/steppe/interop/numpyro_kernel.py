@@ -14,7 +14,7 @@ from steppe.interop.numpyro import Gradient, Model, conditional_target, latent_s
 from steppe.interop.packing import Packing
 from steppe.kernel.compose import Recipe, Sampler
 from steppe.kernel.types import SamplerState, StepInfo
-from steppe.optional import needed
+from steppe.optional import require
 from steppe.run.adaptation import Adapt, WarmupAdaptation, resolve_adaptation
 from steppe.run.adaptation.warmup import Searches
 from steppe.run.simulate import simulate
@@ -65,7 +65,8 @@ class NumpyroKernel:
         The model. Alone, all its latent sites must be discrete and bounded; in
         `Gibbs([(NumpyroKernel(model), discrete_latent_sites), (NUTS(model), None)])` those of its block.
     recipe
-        How the sites move; `steppe.dmala()` by default. Its law must be that of the model: recipes that
+        How the sites move; `steppe.dmala()` by default. Its distribution must be that of the model: recipes
+        that
         tilt it or run replicas are refused, and unadjusted ones bring their bias.
     num_steps
         Steps of the recipe per sweep.
@@ -88,11 +89,11 @@ class NumpyroKernel:
         gradient: Gradient = "differences",
         adapt: bool | Adapt = True,
     ) -> None:
-        numpyro = needed("numpyro.infer.mcmc", "numpyro", "`NumpyroKernel`")
+        numpyro = require("numpyro.infer.mcmc", "numpyro", "`NumpyroKernel`")
         # Its defaults are all written out below; being registered is what NumPyro asks for.
         numpyro.MCMCKernel.register(type(self))
         self._model = model
-        self._recipe = _checked(dmala() if recipe is None else recipe)
+        self._recipe = _check_recipe(dmala() if recipe is None else recipe)
         self._num_steps = count("NumpyroKernel(num_steps=...)", num_steps)
         self._gradient = choice("NumpyroKernel(gradient=...)", gradient, get_args(Gradient))
         self._wanted = adapt
@@ -202,14 +203,16 @@ def _identity(values: PyTree) -> PyTree:
     return values
 
 
-def _checked(recipe: Recipe) -> Recipe:
+def _check_recipe(recipe: Recipe) -> Recipe:
     if not isinstance(recipe, Recipe):
         raise RecipeError(
             f"`NumpyroKernel(model, recipe)` needs a recipe such as `steppe.dmala()`; got {recipe!r}."
         )
     if recipe.coupling.replicas is not None or not recipe.penalty.is_null:
         raise RecipeError(
-            f"`NumpyroKernel(model, recipe)`: the law of `{recipe.name}` is not that of the model, so other "
-            "blocks of `Gibbs` would be sampled wrongly. Use a recipe of law π such as `steppe.edmala_glu()`."
+            f"`NumpyroKernel(model, recipe)`: the distribution of `{recipe.name}` is not that of the model, "
+            f"so other "
+            "blocks of `Gibbs` would be sampled wrongly. Use a recipe that samples π such as "
+            "`steppe.edmala_glu()`."
         )
     return recipe

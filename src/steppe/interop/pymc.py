@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from steppe.errors import TargetError
 from steppe.interop.differences import differences_as_gradient
 from steppe.interop.packing import PackedTarget, Packing, Site, site
-from steppe.optional import needed
+from steppe.optional import require
 from steppe.targets.checks import choice
 
 # PyMC is imported when it is needed: a `pymc.Model` and its variables.
@@ -43,7 +43,7 @@ def from_pymc(model: PymcModel, *, gradient: Gradient = "differences") -> Packed
         `target.unpack(positions)` and `target.draws(run)` give values by the names of the model. It is
         evaluated in the precision JAX is set to, float32 unless `jax_enable_x64` is on.
     """
-    pymc = needed("pymc", "pymc", "`from_pymc`")
+    pymc = require("pymc", "pymc", "`from_pymc`")
     choice("from_pymc(gradient=...)", gradient, get_args(Gradient))
     if not isinstance(model, pymc.Model):
         raise TargetError(f"`from_pymc(model)` needs a `pymc.Model`; got {type(model).__name__}.")
@@ -52,7 +52,7 @@ def from_pymc(model: PymcModel, *, gradient: Gradient = "differences") -> Packed
         raise TargetError("`from_pymc(model)`: the model has no free variable.")
     if gradient == "autograd":
         packing.check_differentiable()
-    log_density = _compiled(model, packing, gradient)
+    log_density = _compile(model, packing, gradient)
     exact = differences_as_gradient(log_density, packing.domain) if gradient == "differences" else None
     return PackedTarget(log_density, packing, exact)
 
@@ -103,7 +103,7 @@ def _constant(variable: Variable, expression: Variable) -> np.ndarray:
         ) from error
 
 
-def _compiled(model: PymcModel, packing: Packing, gradient: str) -> Callable[[Array], Array]:
+def _compile(model: PymcModel, packing: Packing, gradient: str) -> Callable[[Array], Array]:
     """The model's log-density as a JAX function of one position."""
     values = [model.rvs_to_values[variable] for variable in model.free_RVs]
     with unchanged_process():

@@ -14,7 +14,7 @@ from jaxtyping import PyTree
 
 from steppe.domain import Domain
 from steppe.errors import GradientError, TargetError
-from steppe.optional import needed
+from steppe.optional import require
 from steppe.target import Target
 
 # PyTorch is imported when it is needed.
@@ -52,7 +52,7 @@ def from_torch(
     float64, set `jax_enable_x64` for the whole process: JAX calls back from threads that do not see the
     context manager.
     """
-    torch = needed("torch", "torch", "`from_torch`")
+    torch = require("torch", "torch", "`from_torch`")
     if not callable(function):
         raise TargetError(f"`from_torch(function, domain)` needs a function; got {type(function).__name__}.")
     if not isinstance(domain, Domain):
@@ -61,7 +61,7 @@ def from_torch(
         )
     evaluator = _Evaluator(torch, function, device, dtype)
     probes = np.asarray(domain.draw(jax.random.key(0), (NUM_PROBES,)))
-    values, _ = _checked(evaluator, probes)
+    values, _ = _check(evaluator, probes)
     return TorchDensity(domain, jnp.asarray(values, jnp.result_type(float)), evaluator)
 
 
@@ -165,7 +165,7 @@ class _Evaluator:
         return tensor.detach().cpu().numpy()
 
 
-def _checked(evaluator: _Evaluator, probes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _check(evaluator: _Evaluator, probes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Call the function once as samplers will, and refuse what would fail or mislead later."""
     try:
         values, gradient = evaluator.raw_value_and_grad(probes)

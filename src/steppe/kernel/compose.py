@@ -36,7 +36,7 @@ from steppe.target import Target
 from steppe.validation import number
 
 if TYPE_CHECKING:
-    from steppe.diagnostics.laws import Law
+    from steppe.diagnostics.stationary import StationaryDistribution
 
 CenterStart = Literal["position", "conditional"]
 CENTER_STARTS = ("position", "conditional")
@@ -117,8 +117,8 @@ class Recipe(eqx.Module):
         """Return the same recipe with another number of replicas, which is part of the program."""
         return dataclasses.replace(self, coupling=self.coupling.with_replicas(replicas))
 
-    def log_law(self, target: Target) -> "Law":
-        """Return what this recipe samples on a target, as a law that can be evaluated.
+    def stationary(self, target: Target) -> "StationaryDistribution":
+        """Return what this recipe samples on a target, as a distribution that can be evaluated.
 
         Parameters
         ----------
@@ -127,14 +127,15 @@ class Recipe(eqx.Module):
 
         Returns
         -------
-        Law
-            `law(position)` or `law(position, center)` is the exact log-law up to a constant;
-            `law.positions()` enumerates it on small domains, also where it is biased; `law.center(points)`
-            is the law of the center; `law.statement` says it in words.
+        StationaryDistribution
+            `log_prob(position)` or `log_prob(position, center)` is the exact log-probability up to a
+            constant;
+            `probabilities()` enumerates it on small domains, also where it is biased;
+            `center_log_prob(points)` is the distribution of the center; `description` says it in words.
         """
-        from steppe.diagnostics.laws import log_law
+        from steppe.diagnostics.stationary import find_stationary
 
-        return log_law(self, target)
+        return find_stationary(self, target)
 
     def check_ranges(self) -> None:
         """Refuse hyper-parameters out of their range, in the precision of the sampler."""

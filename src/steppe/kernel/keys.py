@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from steppe.random.draws import WordPairs
-from steppe.random.threefry import unrolled
+from steppe.random.threefry import unroll
 
 # Keys of roles are folded with numbers that no component reaches when it splits its own key.
 ROLES = 2**31
@@ -29,7 +29,7 @@ class Keys(NamedTuple):
         With replicas, `position` and `accept` have one key each per replica, and the first replica has the
         keys of a plain step.
         """
-        key = unrolled(key)
+        key = unroll(key)
         if replicas is None:
             return cls(jax.random.fold_in(key, ROLES), key, jax.random.fold_in(key, ROLES + 1))
         numbers = ROLES + np.arange(2 * replicas, dtype=np.uint32)

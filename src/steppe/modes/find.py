@@ -6,7 +6,7 @@ import jax
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.diagnostics.flatness import one_site_gaps
+from steppe.diagnostics.flatness import single_site_differences
 from steppe.kernel.cost import EvaluationCounter
 from steppe.modes.chains import run_chains
 from steppe.modes.ladder import PRICES, ladder
@@ -98,7 +98,7 @@ def find_flat_modes(
         found = search_locally(target, met, len(members), counter, limit)
         found = walk_plateaus(target, found, jax.random.fold_in(key, len(members) + 1), counter, limit)
         report(len(members) + 1)
-        gaps = one_site_gaps(target, found.states, exact=False)
+        gaps = single_site_differences(target, found.states, exact=False)
         counter.record(values=len(found.states), tables=len(found.states))
         scores = found.log_density - PRICES[-1] * domain.num_sites * gaps.mean_absolute
         stands_for = merge_modes(target, found.states, scores, apart)

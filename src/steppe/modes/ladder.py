@@ -7,7 +7,7 @@ ensemble where several of them find room. JointProposal they see modes that none
 from typing import NamedTuple
 
 from steppe.kernel.compose import Recipe
-from steppe.run.schedule import Schedule, geometric, schedule
+from steppe.run.schedule import Schedule, geometric_schedule, parameter_schedule
 from steppe.samplers import dmala, robust_ensemble, roughness_tilted
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.samplers.permutations import informed_permutation
@@ -21,7 +21,7 @@ HOT, COLD = 0.3, 3.0
 PRICES = (1 / 8, 1 / 2)
 
 COPIES = (2, 4)
-# Share of sites in which a copy differs from the center on flat ground, at the beginning and at the end.
+# Fraction of sites in which a copy differs from the center on flat ground, at the beginning and at the end.
 LOOSE, TIGHT = 0.25, 0.05
 
 
@@ -50,10 +50,12 @@ class Member(NamedTuple):
 def ladder(target: Target) -> list[Member]:
     """Return the members for a target."""
     if not target.domain.is_site_product:
-        cooling = schedule(inverse_temperature=geometric(HOT, COLD))
+        cooling = parameter_schedule(inverse_temperature=geometric_schedule(HOT, COLD))
         return [_member(target, "informed moves", informed_permutation(moves="two_opt"), cooling)]
     return [
-        _member(target, "plain", dmala(), schedule(inverse_temperature=geometric(HOT, COLD))),
+        _member(
+            target, "plain", dmala(), parameter_schedule(inverse_temperature=geometric_schedule(HOT, COLD))
+        ),
         *(_tilted(target, price) for price in PRICES),
         *(_tied(target, copies) for copies in COPIES),
     ]
@@ -61,9 +63,9 @@ def ladder(target: Target) -> list[Member]:
 
 def _tilted(target: Target, price: float) -> Member:
     strength = price * target.domain.num_sites
-    cooling = schedule(
-        inverse_temperature=geometric(HOT, COLD),
-        strength=geometric(HOT * strength, COLD * strength),
+    cooling = parameter_schedule(
+        inverse_temperature=geometric_schedule(HOT, COLD),
+        strength=geometric_schedule(HOT * strength, COLD * strength),
     )
     differences = "exact" if target.has_differences else "gradient"
     recipe = roughness_tilted(strength=strength, differences=differences)
@@ -74,7 +76,9 @@ def _tilted(target: Target, price: float) -> Member:
 def _tied(target: Target, copies: int) -> Member:
     unit = target.domain.squared_unit
     loose, tight = (coupling_variance_from_flip_fraction(f, squared_unit=unit) for f in (LOOSE, TIGHT))
-    cooling = schedule(inverse_temperature=geometric(HOT, COLD), coupling_variance=geometric(loose, tight))
+    cooling = parameter_schedule(
+        inverse_temperature=geometric_schedule(HOT, COLD), coupling_variance=geometric_schedule(loose, tight)
+    )
     recipe = robust_ensemble(replicas=copies, coupling_variance=loose, center="lattice")
     return _member(target, f"{copies} copies", recipe, cooling, copies + 1)
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steppe.diagnostics.flatness import climb
+from steppe.diagnostics.flatness import local_search
 from steppe.errors import RunError
 from steppe.kernel.cost import EvaluationCounter, makes_tables
 from steppe.modes.chains import Candidates
@@ -69,7 +69,7 @@ def search_locally(
         max_steps = (num_left // size - once) // per_change - 1
         if max_steps < (USUAL_CHANGES if modes else 1):
             break
-        reached = climb(target, distinct[rows], max_steps=max_steps, batch_size=at_once)
+        reached = local_search(target, distinct[rows], max_steps=max_steps, batch_size=at_once)
         counter.record(values=size * (2 + (1 + int(reached.num_steps.max())) * per_change))
         arrived = reached.is_converged
         modes.append(canonicalize(target, reached.modes[arrived]))

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.diagnostics.flatness import OneSiteGaps, local_entropy
+from steppe.diagnostics.flatness import SingleSiteDifferences, local_entropy
 from steppe.diagnostics.flatness.basins import basins_of_table, share_error
-from steppe.diagnostics.flatness.log_tables import log_table, smoothed
+from steppe.diagnostics.flatness.log_tables import log_table, smooth
 from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import map_states
 from steppe.errors import RunError
@@ -49,7 +49,7 @@ def default_variance(target: Target, given: float | None) -> float:
 def measure_modes(
     target: Target,
     found: Found,
-    gaps: OneSiteGaps,
+    gaps: SingleSiteDifferences,
     scores: np.ndarray,
     stands_for: np.ndarray,
     *,
@@ -156,7 +156,7 @@ def _sum_exactly(target: Target, states: np.ndarray, coupling_variance: float) -
     """Exact statistics from a table of all states; a mode that no chain met goes to the nearest one found."""
     domain, table = target.domain, log_table(target)
     index = np.asarray(domain.index(jnp.asarray(states, jnp.result_type(float))))
-    entropy = smoothed(table, domain, coupling_variance).ravel()[index]
+    entropy = smooth(table, domain, coupling_variance).ravel()[index]
     basins = basins_of_table(target, table)
     near = np.stack([count_differing_sites(domain, state, basins.modes) for state in states])
     mass = np.bincount(np.argmin(near, axis=0), weights=basins.mass, minlength=len(states))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.diagnostics.flatness.basins import resolved
+from steppe.diagnostics.flatness.basins import resolve
 from steppe.diagnostics.neighbours import after, gains
 from steppe.diagnostics.states import map_states
 from steppe.kernel.cost import EvaluationCounter
@@ -58,7 +58,7 @@ def _walk(target: Target, position: Array, key: Array, num_steps: Array) -> tupl
         sizes = jnp.where(is_change, jnp.abs(table), 0)
         roughness = jnp.sum(sizes) / jnp.maximum(jnp.sum(is_change), 1)
         flattest = jnp.where(roughness < lowest, state, flattest)
-        is_level = is_change & (sizes <= 2 * resolved(target, state, table))
+        is_level = is_change & (sizes <= 2 * resolve(target, state, table))
         chosen = draws.categorical(jax.random.fold_in(key, index), jnp.where(is_level, 0.0, -jnp.inf))
         moved = after(target, state, chosen)
         return jnp.where(jnp.any(is_level), moved, state), flattest, jnp.minimum(lowest, roughness)

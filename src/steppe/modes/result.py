@@ -28,13 +28,14 @@ class Mode:
     log_density
         `U`.
     roughness, max_drop, share_within
-        Mean `|ΔU|` over all changes, largest loss of one change, share of changes within one nat. Exact.
+        Mean `|ΔU|` over all changes, largest loss of one change, fraction of changes within one nat. Exact.
     score
         What the ranking is by: `U − price × sum of |ΔU| per site`, or the local entropy.
     local_entropy, local_entropy_error
         `F(θ; η)` and its standard error: zero where summed exactly, NaN where the budget did not reach.
     basin_mass, basin_mass_error
-        Share of the law that climbs here: exact on small domains; else the share of plain chains that ended
+        Fraction of the distribution that climbs here: exact on small domains; else the fraction of plain
+        chains that ended
         here, which is no equilibrium, with its standard error.
     num_visits
         Chains of any kind that ended in this mode or in one merged with it.

@@ -20,7 +20,7 @@ from jax import Array
 
 from steppe.compiling import materialize_words
 from steppe.numerics import first_maximum, normal_quantile
-from steppe.random.threefry import unrolled, word_pairs
+from steppe.random.threefry import unroll, word_pairs
 
 # The place of the shared words, beyond any site.
 SHARED = 2**32 - 1
@@ -44,7 +44,7 @@ class WordPairs(NamedTuple):
     def draw(cls, key: Array, size: int) -> "WordPairs":
         """Draw the pairs of `size` places."""
         draw = word_pairs if size < WORTH_KEEPING else partial(materialize_words, word_pairs)
-        return cls(key, *draw(unrolled(key), jnp.arange(size, dtype=jnp.uint32)))
+        return cls(key, *draw(unroll(key), jnp.arange(size, dtype=jnp.uint32)))
 
 
 Source = Array | WordPairs
@@ -102,7 +102,7 @@ def _with_shared_bits(words: Array, shared: Array) -> Array:
 def _words(source: Source, shape: tuple[int, ...]) -> tuple[Pair, Pair]:
     """Pairs of words, one per element, and the pair that all of them share."""
     size = math.prod(shape)
-    key = unrolled(source.key if isinstance(source, WordPairs) else source)
+    key = unroll(source.key if isinstance(source, WordPairs) else source)
     if isinstance(source, WordPairs) and source.first.size == size:
         own = source.first.reshape(shape), source.second.reshape(shape)
     else:

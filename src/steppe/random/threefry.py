@@ -70,7 +70,7 @@ UNROLLED = define_prng_impl(
 )
 
 
-def unrolled(key: Array) -> Array:
+def unroll(key: Array) -> Array:
     """Return the same key with its rounds written out, if it is one of JAX's default type."""
     if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         if str(jax.random.key_impl(key)) != "threefry2x32":

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from steppe.diagnostics.efficiency import DISTANCE, LOG_DENSITY
-from steppe.diagnostics.exact import expected_total_variation, target_law, total_variation
-from steppe.diagnostics.flatness import one_site_gaps
+from steppe.diagnostics.exact import expected_total_variation, target_distribution, total_variation
+from steppe.diagnostics.flatness import single_site_differences
 from steppe.diagnostics.states import means
 from steppe.intervals import LEVEL, estimate_mean, find_student_factor
 from steppe.kernel.compose import Recipe
@@ -47,7 +47,7 @@ class Request(NamedTuple):
 
 EFFICIENCY_COLUMNS = [
     Column(key="sampler", label="sampler"),
-    Column(key="law", label="law"),
+    Column(key="distribution", label="distribution"),
     Column(key="ess_per_evaluation", label="effective draws per 1000 evaluations", better="higher"),
     Column(key="ess_per_second", label="effective draws per second", better="higher"),
     Column(key="worst", label="of"),
@@ -65,7 +65,7 @@ SPENDING_COLUMNS = [
 SHORT_QUANTITIES = {LOG_DENSITY: "U", DISTANCE: "distance"}
 LAW_COLUMNS = [
     Column(key="sampler", label="sampler"),
-    Column(key="law", label="law"),
+    Column(key="distribution", label="distribution"),
     Column(key="log_density", label="E[U]", unit="nats"),
     Column(key="roughness", label="mean |ΔU|", unit="nats"),
 ]
@@ -82,8 +82,10 @@ def present_comparison(
 ) -> Results:
     """Tables, notes and arrays of a comparison."""
     target = request.target
-    law = target_law(target) if next(iter(measured.values())).occupancies is not None else None
-    figures = [EFFICIENCY_FIGURE, FLATNESS_FIGURE] + ([DISTANCE_FIGURE] if law is not None else [])
+    distribution = (
+        target_distribution(target) if next(iter(measured.values())).occupancies is not None else None
+    )
+    figures = [EFFICIENCY_FIGURE, FLATNESS_FIGURE] + ([DISTANCE_FIGURE] if distribution is not None else [])
     versions = describe_software()
     return Results(
         name=request.name,
@@ -92,7 +94,7 @@ def present_comparison(
         tables=[
             _tabulate_efficiency(measured, request.num_seeds),
             _tabulate_spending(measured, target),
-            _tabulate_distributions(measured, target, law),
+            _tabulate_distributions(measured, target, distribution),
         ],
         figures=figures,
         arrays=_pack_arrays(measured),
@@ -124,7 +126,7 @@ EFFICIENCY_FIGURE = Figure(
     key="efficiency",
     title="Effective draws per 1000 evaluations",
     caption="Of the worse of log-density and distance from the best state, with 95 % intervals over seeds. "
-    "Samplers with a biased law (see the table) gain by their bias.",
+    "Samplers with a biased distribution (see the table) gain by their bias.",
     alternative="One horizontal bar per sampler: effective draws per 1000 evaluations with an interval.",
 )
 FLATNESS_FIGURE = Figure(
@@ -138,7 +140,7 @@ DISTANCE_FIGURE = Figure(
     key="distance",
     title="Total variation to π",
     caption="After the whole budget, per seed; the line is what as many independent draws would show.",
-    alternative="One row per sampler: total variation to the exact law with an interval over seeds.",
+    alternative="One row per sampler: total variation to the exact distribution with an interval over seeds.",
 )
 
 
@@ -149,7 +151,7 @@ def _tabulate_efficiency(measured: Mapping[str, "Measurement"], num_seeds: int) 
         rows.append(
             {
                 "sampler": label,
-                "law": name_distribution(m.recipe),
+                "distribution": name_distribution(m.recipe),
                 "ess_per_evaluation": _estimate_effective(m, num_seeds, PER_EVALUATIONS / evaluations),
                 "ess_per_second": _estimate_effective(m, num_seeds, 1 / m.seconds),
                 "worst": SHORT_QUANTITIES[m.effective.quantity],
@@ -175,16 +177,16 @@ def _tabulate_spending(measured: Mapping[str, "Measurement"], target: Target) ->
 
 
 def _tabulate_distributions(
-    measured: Mapping[str, "Measurement"], target: Target, law: np.ndarray | None
+    measured: Mapping[str, "Measurement"], target: Target, distribution: np.ndarray | None
 ) -> Table:
     rows: list[dict[str, Cell]] = []
-    if law is not None:
-        everywhere = one_site_gaps(target, target.domain.enumerate(), exact=False)
-        exact = means(law, log_density=everywhere.log_density, roughness=everywhere.mean_absolute)
+    if distribution is not None:
+        everywhere = single_site_differences(target, target.domain.enumerate(), exact=False)
+        exact = means(distribution, log_density=everywhere.log_density, roughness=everywhere.mean_absolute)
         rows.append(
             {
                 "sampler": REFERENCE,
-                "law": "π",
+                "distribution": "π",
                 "log_density": exact["log_density"],
                 "roughness": exact["roughness"],
                 "tv": 0.0,
@@ -194,30 +196,30 @@ def _tabulate_distributions(
         rows.append(
             {
                 "sampler": label,
-                "law": name_distribution(m.recipe),
+                "distribution": name_distribution(m.recipe),
                 "log_density": _average_over_seeds(m.log_density),
                 "roughness": _average_over_seeds(m.roughness),
-                **({} if law is None else _measure_distances(m, law)),
+                **({} if distribution is None else _measure_distances(m, distribution)),
             }
         )
     return Table(
-        key="law",
+        key="distribution",
         title="Where draws are, and how flat it is there",
-        columns=LAW_COLUMNS + ([] if law is None else DISTANCE_COLUMNS),
+        columns=LAW_COLUMNS + ([] if distribution is None else DISTANCE_COLUMNS),
         rows=rows,
-        reference_rows=[] if law is None else [0],
+        reference_rows=[] if distribution is None else [0],
     )
 
 
-def _measure_distances(m: "Measurement", law: np.ndarray) -> dict[str, Cell]:
+def _measure_distances(m: "Measurement", distribution: np.ndarray) -> dict[str, Cell]:
     """Total variation to `π`: per seed beside what independent draws show, pooled beside its own noise."""
     assert m.occupancies is not None
     num_draws = m.spending.num_draws * (m.recipe.coupling.replicas or 1)
     errors = m.occupancies.std(axis=0, ddof=1) / math.sqrt(len(m.occupancies))
     return {
-        "tv": _average_over_seeds(np.array([total_variation(seed, law) for seed in m.occupancies])),
-        "tv_perfect": expected_total_variation(law, num_draws),
-        "tv_pooled": total_variation(m.occupancies.mean(axis=0), law),
+        "tv": _average_over_seeds(np.array([total_variation(seed, distribution) for seed in m.occupancies])),
+        "tv_perfect": expected_total_variation(distribution, num_draws),
+        "tv_pooled": total_variation(m.occupancies.mean(axis=0), distribution),
         # The mean of |normal| is √(2/π) deviations.
         "tv_noise": float(0.5 * math.sqrt(2 / math.pi) * errors.sum()),
     }
@@ -245,8 +247,8 @@ def _list_notes(
     for label, m in measured.items():
         if not m.recipe.is_adjusted:
             origin = ", and its step size is its adjusted twin's" if label in tuning else ""
-            notes.append(f"{label} is unadjusted: its law is biased{origin}.")
-    notes += [f"{label}: {m.recipe.log_law(target).statement}" for label, m in measured.items()]
+            notes.append(f"{label} is unadjusted: its distribution is biased{origin}.")
+    notes += [f"{label}: {m.recipe.stationary(target).description}" for label, m in measured.items()]
     notes += [
         f"{label}: tuned with {t.num_evaluations:g} evaluations. {t.reason}" for label, t in tuning.items()
     ]
@@ -302,7 +304,7 @@ def _draw_efficiency(results: Results) -> "Drawing":
 
 
 def _draw_distance(results: Results) -> "Drawing":
-    table = results.table("law")
+    table = results.table("distribution")
     rows = [row for index, row in enumerate(table.rows) if index not in table.reference_rows]
     figure, (axes,) = style.make_row(1, 6.4, 1.5 + 0.34 * len(rows))
     _draw_intervals(axes, table, "tv")
@@ -332,7 +334,7 @@ def _draw_intervals(axes: "Axes", table: Table, key: str) -> None:
 
 def _draw_flatness(results: Results) -> "Drawing":
     figure, (axes,) = style.make_row(1, 6.8, 4.4)
-    table = results.table("law")
+    table = results.table("distribution")
     seeds = {name: results.arrays[name].numpy() for name in ("log_density", "roughness")}
     names = [str(row["sampler"]) for index, row in enumerate(table.rows) if index not in table.reference_rows]
     for index, name in enumerate(names):

@@ -27,7 +27,7 @@ SHOWN_SETTINGS = ("recipe", "num_chains", "num_warmup", "num_draws", "thinning",
 MAX_POINTS = 1000
 MAX_CHAINS_DRAWN = 16
 COLORS = ("#0077BB", "#EE7733", "#009988", "#CC3311", "#33BBEE", "#EE3377", "#332288", "#888888")
-STUCK_COLOR, MOVING_COLOR = "#CC3311", "#0077BB"
+UNCONVERGED_COLOR, MOVING_COLOR = "#CC3311", "#0077BB"
 
 
 def present_run(summary: "Summary") -> Results:
@@ -75,7 +75,9 @@ def _judge(summary: "Summary") -> Verdict:
     outcome: Outcome = "does not hold" if not diagnosis.ok else "holds"
     if diagnosis.ok and diagnosis.findings:
         outcome = "not distinguishable"
-    sentence = diagnosis.findings[0] if diagnosis.findings else "Nothing is stuck, and the chains agree."
+    sentence = (
+        diagnosis.findings[0] if diagnosis.findings else "Nothing has not converged, and the chains agree."
+    )
     return Verdict(claim="The draws can be relied on.", outcome=outcome, sentence=sentence)
 
 
@@ -106,7 +108,7 @@ def _count_draws(mixing: Mixing, thinning: int, num_warmup: int) -> str:
 
 
 def _count_sites(sites: SiteVerdicts) -> str:
-    counts = {label: sites.count(label) for label in ("mixed", "stuck", "constant")}
+    counts = {label: sites.count(label) for label in ("mixed", "not converged", "constant")}
     listed = " · ".join(f"{count} {label}" for label, count in counts.items() if count)
     return f"{listed}   of {len(sites.is_constant)}"
 
@@ -179,7 +181,7 @@ def _list_cells(quantity: Quantity) -> dict[str, Cell]:
 def _tabulate_sites(sites: SiteVerdicts) -> Table:
     meanings = {
         "mixed": "chains agree on it",
-        "stuck": "chains tell different stories about it",
+        "not converged": "chains tell different stories about it",
         "constant": "one level in every draw",
     }
     return Table(
@@ -265,7 +267,8 @@ def describe_figures(mixing: Mixing) -> dict[str, Figure]:
         Figure(
             key="trace",
             title="Log-density of every chain.",
-            caption="Chains that overlap and show no trend agree; a chain on a level of its own is stuck "
+            caption="Chains that overlap and show no trend agree; a chain on a level of its own is not "
+            "converged "
             "there. Warm-up is shaded.",
             alternative=f"Log-density against draw for {len(means)} chains, with means from "
             f"{means.min():.4g} to {means.max():.4g}.",
@@ -279,7 +282,7 @@ def describe_figures(mixing: Mixing) -> dict[str, Figure]:
                 caption="Fraction of consecutive kept draws between which a site changes, over all chains. "
                 "Stuck sites are marked.",
                 alternative=f"Fraction of changes for {len(sites.is_constant)} sites, of which "
-                f"{sites.count('stuck')} are stuck and {sites.count('constant')} constant.",
+                f"{sites.count('not converged')} are not converged and {sites.count('constant')} constant.",
             )
         )
     return {figure.key: figure for figure in figures}
@@ -315,13 +318,13 @@ def _draw_trace(trace: Trace) -> bytes:
 
 @style.apply()
 def _draw_changes(trace: Trace, sites: SiteVerdicts) -> bytes:
-    """Fraction of consecutive draws between which each site changes; stuck sites in red."""
+    """Fraction of consecutive draws between which each site changes; not converged sites in red."""
     paths = as_paths(trace.levels())
     fraction = (paths[:, 1:] != paths[:, :-1]).mean(axis=(0, 1))
     figure, (axes,) = style.make_row(1, 8.0, 2.8)
     for is_in, color, label in (
-        (~sites.is_stuck, MOVING_COLOR, "mixed or constant"),
-        (sites.is_stuck, STUCK_COLOR, "stuck"),
+        (~sites.is_unconverged, MOVING_COLOR, "mixed or constant"),
+        (sites.is_unconverged, UNCONVERGED_COLOR, "not converged"),
     ):
         places = np.flatnonzero(is_in)
         if len(places):
@@ -331,7 +334,7 @@ def _draw_changes(trace: Trace, sites: SiteVerdicts) -> bytes:
     axes.set_ylabel("fraction of draws that change it")
     axes.set_ylim(0, max(1.1 * float(fraction.max()), 1e-3))
     axes.locator_params(axis="x", integer=True)
-    if sites.is_stuck.any():
+    if sites.is_unconverged.any():
         axes.legend()
     return _to_svg(figure)
 

@@ -1,4 +1,4 @@
-"""Summary of a run: what mixed, what is stuck and what it cost; to be printed, shown or taken as JSON."""
+"""Summary of a run: what converged, what did not, what it cost; to be printed, shown or taken as JSON."""
 
 import dataclasses
 from typing import TYPE_CHECKING

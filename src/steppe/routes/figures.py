@@ -77,7 +77,7 @@ def route_figures(tours: ArrayLike, costs: ArrayLike) -> RouteFigures:
     Notes
     -----
     As in the paper, "best" is the cheapest of these tours, not the shortest there is, and every path counts
-    once however often it was drawn: these are figures of the set of paths, not of the law.
+    once however often it was drawn: these are figures of the set of paths, not of the distribution.
     """
     rows, values = np.asarray(tours), np.asarray(costs, float).ravel()
     rows = rows.reshape(-1, rows.shape[-1])

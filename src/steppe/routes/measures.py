@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steppe.domain.permutation import checked_order
+from steppe.domain.permutation import check_permutation
 from steppe.errors import DomainError
 from steppe.targets.cycles import count_new_edges, find_successors, rotate_to_city_0
 
@@ -31,7 +31,7 @@ def pairwise_mismatch_count(first: ArrayLike, second: ArrayLike) -> np.ndarray:
     It compares places, not edges: agreement of the start counts twice, and the same cycle begun at another
     city scores the maximum. `edge_distance` does not depend on where a tour begins.
     """
-    one, other = _closed(_tours(first)), _closed(_tours(second))
+    one, other = _close(_tours(first)), _close(_tours(second))
     num_agreeing = (one == other).sum(axis=-1)
     num_places = one.shape[-1]
     return num_places * (num_places - 1) // 2 - num_agreeing * (num_agreeing - 1) // 2
@@ -105,10 +105,10 @@ def _tours(tours: ArrayLike) -> np.ndarray:
     if stack.dtype.kind not in "uif" or not (np.sort(stack, axis=-1) == np.arange(size)).all():
         rows = stack.reshape(-1, size) if size else stack.reshape(1, -1)
         for row in rows:
-            checked_order("tour", row, size)
+            check_permutation("tour", row, size)
         raise DomainError(f"A tour lists the cities 0, 1, 2, … in some order; got {tours!r}.")
     return stack.astype(np.int64)
 
 
-def _closed(tours: np.ndarray) -> np.ndarray:
+def _close(tours: np.ndarray) -> np.ndarray:
     return np.concatenate([tours, tours[..., :1]], axis=-1)

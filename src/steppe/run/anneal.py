@@ -1,6 +1,6 @@
-"""`anneal`: run chains while numbers of the recipe move along a schedule, and keep the best states.
+"""`anneal`: run chains while hyper-parameters of the recipe move along a schedule, and keep the best states.
 
-This is optimisation with samplers. While numbers move, no law is left invariant, and the result says
+This is optimisation with samplers. While numbers move, no distribution is left invariant, and the result says
 nothing about probabilities.
 """
 
@@ -96,7 +96,8 @@ def anneal(
         How to move.
     schedule
         From progress in [0, 1] to the numbers that move, such as
-        `steppe.schedule(inverse_temperature=steppe.geometric(0.5, 20.0))`. It may move any number of the
+        `steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.5, 20.0))`. It may move
+        any number of the
         recipe; none of them recompiles anything.
     key
         Random key; the same key, chains and steps give the same result.
@@ -114,7 +115,7 @@ def anneal(
 
     Notes
     -----
-    Law: none. Numbers that move leave nothing invariant; use `steppe.sample` for draws.
+    Stationary distribution: none. Numbers that move leave nothing invariant; use `steppe.sample` for draws.
     """
     if not isinstance(recipe, Recipe):
         raise RunError(

@@ -1,7 +1,7 @@
 """Where blocks of chains run: one device, several, or those of several processes in step with each other.
 
 Processes are those of JAX's own distributed runtime. Each runs its own blocks and writes its own chains;
-what they exchange are a few whole numbers per chunk, and one sum per row where adaptation is pooled.
+what they exchange are a few integers per chunk, and one sum per row where adaptation is pooled.
 """
 
 from collections.abc import Sequence
@@ -33,17 +33,17 @@ class Devices:
         self.mesh = None if devices is None else Mesh(np.array(devices), (BLOCK_AXIS,))
         self.num_own = 1 if self.mesh is None else self.mesh.size // num_processes
 
-    def padded(self, num_blocks: int) -> int:
+    def pad(self, num_blocks: int) -> int:
         """Number of blocks rounded up so that every device has as many."""
         return -(-num_blocks // self.num_own) * self.num_own
 
     def place_blocks(self, tree: Any) -> Any:
         """Spread arrays with a leading axis of this process's blocks."""
-        return tree if self.mesh is None else self._placed(tree, PartitionSpec(BLOCK_AXIS))
+        return tree if self.mesh is None else self._place(tree, PartitionSpec(BLOCK_AXIS))
 
     def place_everywhere(self, tree: Any) -> Any:
         """Copy arrays to every device."""
-        return tree if self.mesh is None else self._placed(tree, PartitionSpec())
+        return tree if self.mesh is None else self._place(tree, PartitionSpec())
 
     def fetch(self, array: jax.Array) -> np.ndarray:
         """The blocks of this process, in order, on the host."""
@@ -67,7 +67,7 @@ class Devices:
                 "processes again to resume."
             ) from error
 
-    def _placed(self, tree: Any, spec: PartitionSpec) -> Any:
+    def _place(self, tree: Any, spec: PartitionSpec) -> Any:
         assert self.mesh is not None
         sharding = NamedSharding(self.mesh, spec)
         return jax.tree.map(
@@ -81,13 +81,13 @@ def make_devices(devices: Any) -> Devices:
     Under `jax.distributed.initialize` all processes run together on all of their devices.
     """
     if devices is not None:
-        devices = _chosen(devices)
+        devices = _choose(devices)
     if jax.process_count() > 1:
         return Devices(_by_process(devices and len(devices)), jax.process_count())
     return Devices(devices)
 
 
-def _chosen(devices: Any) -> list[Device]:
+def _choose(devices: Any) -> list[Device]:
     local = jax.local_devices()
     if isinstance(devices, int) and not isinstance(devices, bool) and 1 <= devices <= len(local):
         return local[:devices]
@@ -105,5 +105,5 @@ def _by_process(num_per_process: int | None) -> list[Device]:
     owned: dict[int, list[Device]] = {}
     for device in sorted(jax.devices(), key=lambda device: (device.process_index, device.id)):
         owned.setdefault(device.process_index, []).append(device)
-    most = min(len(devices) for devices in owned.values())
-    return [device for devices in owned.values() for device in devices[: num_per_process or most]]
+    maximum = min(len(devices) for devices in owned.values())
+    return [device for devices in owned.values() for device in devices[: num_per_process or maximum]]

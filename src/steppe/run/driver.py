@@ -51,7 +51,7 @@ def stream(engine: Engine, num_rows: int, report: Reporter, directory: "RunDirec
             # Processes commit the same rows: one that is interrupted, or finds it time, speaks for all.
             stops, is_time = np.any(engine.devices.gather([interrupted(), is_due]), axis=0)
             if is_time or stops or engine.next_row >= num_rows:
-                commits.begin(engine.saved(), engine.next_row, seconds)
+                commits.begin(engine.save_chains(), engine.next_row, seconds)
                 seconds, last_commit = 0.0, time.monotonic()
             commits.raise_what_failed()
             if stops:

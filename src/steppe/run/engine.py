@@ -80,7 +80,7 @@ class Engine:
         """Place every chain, at given positions or at uniform random ones."""
         plan, domain = self.plan, self.sampler.target.domain
         lanes = self._lanes().astype(np.uint32)
-        placed, init_keys = _drawn(self.root, lanes.ravel(), domain)
+        placed, init_keys = _draw_starts(self.root, lanes.ravel(), domain)
         if positions is not None:  # chains are repeated into idle lanes
             placed = np.asarray(positions)[lanes.ravel() % plan.num_chains]
         placed = jnp.asarray(placed, jnp.result_type(float))
@@ -95,7 +95,7 @@ class Engine:
         )
         self.blocks = self.devices.place_blocks(blocks)
 
-    def saved(self) -> dict[str, np.ndarray]:
+    def save_chains(self) -> dict[str, np.ndarray]:
         """Copy every number of every chain that runs here, by name."""
         own = len(self.plan.own_blocks)
         named = zip(name_leaves(self.blocks), jax.tree.leaves(self.blocks), strict=True)
@@ -113,7 +113,7 @@ class Engine:
                     f"The saved chains do not have the shape of this target and sampler: {name} is not "
                     f"{(num_blocks, *leaf.shape[1:])} of {leaf.dtype}."
                 )
-            padded = self.devices.padded(self.plan.blocks_per_shard)
+            padded = self.devices.pad(self.plan.blocks_per_shard)
             fresh = self.devices.fetch(leaf)[num_blocks:padded]
             restored.append(jnp.asarray(np.concatenate([array, fresh])))
         self.blocks = self.devices.place_blocks(jax.tree.unflatten(structure, restored))
@@ -152,7 +152,7 @@ class Engine:
         """Chain of every lane of every block here, (block, lane); idle ones are beyond the last chain."""
         plan = self.plan
         blocks = np.array(plan.own_blocks)
-        num_idle = self.devices.padded(plan.blocks_per_shard) - len(blocks)
+        num_idle = self.devices.pad(plan.blocks_per_shard) - len(blocks)
         blocks = np.concatenate([blocks, np.full(num_idle, plan.num_blocks)])
         return blocks[:, None] * plan.chain_block + np.arange(plan.chain_block)
 
@@ -202,7 +202,7 @@ def start_keys(root: Array, chains: ArrayLike) -> Array:
 
 # One program instead of one for each operation.
 @partial(quick_jit, static_argnames="domain")
-def _drawn(root: Array, chains: Array, domain: Domain) -> tuple[Array, Array]:
+def _draw_starts(root: Array, chains: Array, domain: Domain) -> tuple[Array, Array]:
     """Uniform positions of chains, and the keys with which they begin."""
     draw_keys, init_keys = jnp.moveaxis(jax.vmap(jax.random.split)(start_keys(root, chains)), 1, 0)
     return jax.vmap(domain.draw)(draw_keys), init_keys

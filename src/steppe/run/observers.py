@@ -13,7 +13,7 @@ MAX_COUNTED_STATES = 4096
 
 
 class Observers(NamedTuple):
-    """Running figures of one chain, updated at every kept step after warm-up.
+    """Running statistics of one chain, updated at every kept step after warm-up.
 
     Attributes
     ----------
@@ -51,7 +51,9 @@ class Observers(NamedTuple):
     def update(self, domain: Domain, state: SamplerState, counts: Array) -> "Observers":
         """Look at a state, if it counts."""
         best, position, value = state.position, state.position, state.log_density
-        if value.ndim:  # an ensemble: its first copy stands for the law, its best copy for the record
+        if (
+            value.ndim
+        ):  # an ensemble: its first copy stands for the distribution, its best copy for the record
             best, position, value = best[jnp.argmax(value)], position[0], jnp.max(value)
         num_seen = self.num_seen + 1
         step = position - self.mean

@@ -44,7 +44,7 @@ class Plan:
     num_chains, num_warmup, num_draws, thinning
         As given to `sample`. Warm-up is counted in steps and rounded up to whole rows.
     keep
-        What leaves the device: draws and statistics, statistics only, or running figures only.
+        What leaves the device: draws and statistics, statistics only, or running statistics only.
     chain_block
         Width of the blocks in which chains run; part of what defines the draws.
     shard
@@ -111,7 +111,7 @@ def make_plan(
         chain_block=DEFAULT_CHAIN_BLOCK
         if chain_block is None
         else count("sample(chain_block=...)", chain_block, error=RunError),
-        shard=_checked_shard(shard),
+        shard=_check_shard(shard),
     )
     if plan.chain_block > MAX_CHAIN_BLOCK:
         raise RunError(f"`sample(chain_block=...)` must be at most {MAX_CHAIN_BLOCK}; got {chain_block!r}.")
@@ -143,7 +143,7 @@ def _check_steps(plan: Plan) -> None:
         )
 
 
-def _checked_shard(shard: Any) -> Shard:
+def _check_shard(shard: Any) -> Shard:
     """From `(index, count)`."""
     if shard is None:
         return Shard()

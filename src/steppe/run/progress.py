@@ -86,7 +86,7 @@ def count_bar(what: str, total: int, shown: bool | None) -> Iterator[Callable[[i
     what
         What is being done.
     total
-        How many pieces there are.
+        How many there are.
     shown
         `True`, `False`, or `None` for "when standard error is a terminal".
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from steppe.diagnostics.findings import Diagnosis
     from steppe.diagnostics.mixing import Observables
-    from steppe.diagnostics.running import RunningFigures
+    from steppe.diagnostics.running import RunningStatistics
     from steppe.report.summary import Summary
     from steppe.run.storage.directory import RunDirectory
     from steppe.run.storage.record import RunDescription
@@ -146,7 +146,7 @@ class Run:
     @property
     def levels(self) -> np.ndarray:
         """Kept draws as level indices, (chain, draw, [replica,] site), in the smallest type of integers."""
-        return self._kept_levels()
+        return self._read_levels()
 
     @property
     def positions(self) -> Any:
@@ -156,9 +156,9 @@ class Run:
         `steppe.Product`.
         """
         domain = self.trace.domain
-        return jax.tree.map(np.asarray, domain.unflatten(domain.from_levels(self._kept_levels())))
+        return jax.tree.map(np.asarray, domain.unflatten(domain.from_levels(self._read_levels())))
 
-    def _kept_levels(self) -> np.ndarray:
+    def _read_levels(self) -> np.ndarray:
         if not self.trace.has("levels"):
             raise RunError(
                 f"`sample(keep={self.description.keep!r})` keeps no draws. Sample with `keep='draws'`."
@@ -166,26 +166,26 @@ class Run:
         return self.trace.levels()
 
     @property
-    def observers(self) -> "RunningFigures":
-        """Running figures of a run whose draws were not kept: mean, variance, best state, visits."""
-        from steppe.diagnostics.running import RunningFigures
+    def observers(self) -> "RunningStatistics":
+        """Running statistics of a run whose draws were not kept: mean, variance, best state, visits."""
+        from steppe.diagnostics.running import RunningStatistics
 
         chains = None if self._engine is None else self._engine.blocks
         if self._engine is None or chains is None:
             raise RunError(
-                "Running figures are at hand where the run was sampled. Get those of a run on disk by "
+                "Running statistics are at hand where the run was sampled. Get those of a run on disk by "
                 "`sample(target, recipe, out=path, resume=True).observers`, with all it was started with."
             )
         if chains.observers is None:
             raise RunError(
-                f"`sample(keep={self.description.keep!r})` makes no running figures: the draws themselves "
+                f"`sample(keep={self.description.keep!r})` makes no running statistics: the draws themselves "
                 "are kept. Sample with `keep='stats'` or `keep='none'` for them."
             )
         self._check_is_newest()
-        return RunningFigures.of(chains.observers, self._engine.plan.num_chains)
+        return RunningStatistics.of(chains.observers, self._engine.plan.num_chains)
 
     def summary(self, observables: "Observables | None" = None, *, limit: float = 1.05) -> "Summary":
-        """Say what mixed and what is stuck; print it, or take `to_dict()`.
+        """Say what mixed and what has not converged; print it, or take `to_dict()`.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class Run:
         return Run.in_memory(engine, self._recipe, joined, self.description.metadata)
 
     def save(self, path: str | Path) -> Path:
-        """Write a run in memory as a run directory that `steppe.open` reads and `sample` can continue."""
+        """Write a run in memory as a run directory that `steppe.open_run` reads and `sample` can continue."""
         from steppe.run.storage.directory import RunDirectory
 
         if self._engine is None or self._recipe is None:
@@ -237,7 +237,7 @@ class Run:
         metadata = self.description.metadata
         directory.create(record_run(self._engine, self._engine.plan, self._recipe, metadata))
         try:
-            rows, chains = by_row(self.trace.arrays), self._engine.saved()
+            rows, chains = by_row(self.trace.arrays), self._engine.save_chains()
             directory.commit(rows, chains, self._num_rows_run, self.seconds)
         finally:
             directory.release()

@@ -72,7 +72,7 @@ def sample(
     initial
         Starting positions, one per chain, as the log-density takes them; uniform random ones by default.
     keep
-        `"draws"`: positions and statistics; `"stats"`: statistics and running figures; `"none"`: running
+        `"draws"`: positions and statistics; `"stats"`: statistics and running statistics; `"none"`: running
         figures only.
     out
         Directory to stream to. Without it everything stays in memory.
@@ -88,14 +88,15 @@ def sample(
         `jax.distributed.initialize` was called: then all devices of all processes run the chains together,
         and each process writes its own part of them below `out`.
     shard
-        `(index, count)`: run only this part of the chains, and write it below `out`. `steppe.merge` makes one
+        `(index, count)`: run only this part of the chains, and write it below `out`. `steppe.merge_shards`
+        makes one
         run of all parts, for schedulers whose jobs cannot talk to each other.
     chain_block
         Number of chains that run side by side, 4 by default; part of what defines the draws in the last bit.
         With many chains of a target made of matrix products, such as an RBM, 20 can be twice as fast.
     allow_other_version
         Continue a run that was made with another version of JAX, although draws may then differ from those
-        of an uninterrupted run; their law does not.
+        of an uninterrupted run; their distribution does not.
     metadata
         Anything to keep with the run, as JSON.
 

@@ -1,6 +1,7 @@
 """Numbers that change as a run goes on: curves over progress in [0, 1], by the name of the number.
 
-A moving number leaves no law invariant. Schedules are for optimisation and for reaching a good start.
+A moving number leaves no distribution invariant. Schedules are for optimisation and for reaching a good
+start.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,7 +51,7 @@ class Curves(eqx.Module):
         return {name: jnp.asarray(curve(progress)) for name, curve in self.curves.items()}
 
 
-def geometric(start: float, end: float) -> Geometric:
+def geometric_schedule(start: float, end: float) -> Geometric:
     """Curve from `start` to `end` at a constant factor; both positive.
 
     Parameters
@@ -63,7 +64,7 @@ def geometric(start: float, end: float) -> Geometric:
     return Geometric(positive("geometric(start=...)", start), positive("geometric(end=...)", end))
 
 
-def linear(start: float, end: float) -> Linear:
+def linear_schedule(start: float, end: float) -> Linear:
     """Curve from `start` to `end` along a straight line.
 
     Parameters
@@ -76,18 +77,20 @@ def linear(start: float, end: float) -> Linear:
     return Linear(number("linear(start=...)", start), number("linear(end=...)", end))
 
 
-def schedule(**curves: Callable[[Array], Array]) -> Curves:
-    """Give numbers of a recipe a curve each, for example `inverse_temperature=geometric(0.5, 20.0)`.
+def parameter_schedule(**curves: Callable[[Array], Array]) -> Curves:
+    """Give hyper-parameters of a recipe a curve each, for example `inverse_temperature=geometric(0.5, 20.0)`.
 
     Parameters
     ----------
     curves
-        By name of the number: a function of progress in [0, 1], such as `geometric` and `linear` make.
+        By name of the number: a function of progress in [0, 1], such as `geometric_schedule` and
+        `linear_schedule` make.
     """
     for name, curve in curves.items():
         if not callable(curve):
             raise RecipeError(
-                f"`schedule({name}=...)` must be a function of progress, such as `geometric(0.5, 20.0)`; got "
+                f"`parameter_schedule({name}=...)` must be a function of progress, such as "
+                f"`geometric_schedule(0.5, 20.0)`; got "
                 f"{curve!r}."
             )
     return Curves(dict(curves))
@@ -98,7 +101,8 @@ def check_schedule(recipe: Recipe, scheduled: object) -> tuple[str, ...]:
     if not callable(scheduled):
         raise RecipeError(
             "A schedule is a function from progress to numbers, such as "
-            f"`steppe.schedule(inverse_temperature=steppe.geometric(0.5, 20.0))`; got {scheduled!r}."
+            f"`steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.5, 20.0))`; got "
+            f"{scheduled!r}."
         )
     names: tuple[str, ...] = ()
     for progress in np.linspace(0, 1, 11):

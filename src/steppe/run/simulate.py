@@ -19,7 +19,7 @@ from jaxtyping import PyTree
 
 from steppe.kernel.compose import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
-from steppe.random.threefry import unrolled
+from steppe.random.threefry import unroll
 from steppe.run.adaptation.types import Adaptation
 
 A = TypeVar("A")
@@ -101,7 +101,7 @@ def simulate(
     num_steps
         Steps of every chain, a multiple of `every`. May be traced if nothing is observed, or with `capacity`.
     first_step
-        Number of the first step, from which keys are made: a run in pieces passes the steps made so far.
+        Number of the first step, from which keys are made: a run in chunks passes the steps made so far.
     every
         Steps per row.
     observe
@@ -113,7 +113,7 @@ def simulate(
         `reduce(reduced, state, info, step)` of one chain after every row, and what it begins with, one per
         chain: statistics at fixed memory.
     schedule
-        `schedule(step)`: hyper-parameters by name that differ from those of the sampler at a step.
+        `parameter_schedule(step)`: hyper-parameters by name that differ from those of the sampler at a step.
     adapt, adapted
         An adaptation and its state, one per chain; it begins anew where no state is given.
     num_warmup
@@ -163,7 +163,7 @@ def simulate(
 
 def chain_keys(key: Array, chains: Array) -> Array:
     """Keys of chains from a root key: that of a chain does not depend on how many others there are."""
-    return jax.vmap(partial(jax.random.fold_in, unrolled(key)))(chains)
+    return jax.vmap(partial(jax.random.fold_in, unroll(key)))(chains)
 
 
 class _Row(NamedTuple):

@@ -36,7 +36,8 @@ def gwg(*, num_flips: int = 1) -> Recipe:
 
     Notes
     -----
-    Law: `π` exactly. Every proposal changes exactly `num_flips` sites, so with an even number on
+    Stationary distribution: `π` exactly. Every proposal changes exactly `num_flips` sites, so with an even
+    number on
     two-level sites only states of one parity are ever visited: use an odd one. Cost: one evaluation.
     """
     picks = GibbsWithGradients(count("gwg(num_flips=...)", num_flips))
@@ -65,7 +66,8 @@ def gibbs(*, num_updates: int = 1, scan: Scan = "random") -> Recipe:
 
     Notes
     -----
-    Law: `π` exactly. Cost per site: the target's incremental form or difference table if it has one,
+    Stationary distribution: `π` exactly. Cost per site: the target's incremental form or difference table if
+    it has one,
     else one log-density per level.
     """
     updates = count("gibbs(num_updates=...)", num_updates)
@@ -95,7 +97,7 @@ def block_gibbs(*, block_size: int = 1, scan: Scan = "random") -> Recipe:
 
     Notes
     -----
-    Law: `π` exactly. Cost: one log-density per joint level, or incremental.
+    Stationary distribution: `π` exactly. Cost: one log-density per joint level, or incremental.
     """
     size = count("block_gibbs(block_size=...)", block_size)
     scan = choice("block_gibbs(scan=...)", scan, Scan)
@@ -127,7 +129,7 @@ def hamming_ball(*, block_size: int = 10, radius: int = 1, scan: Scan = "random"
 
     Notes
     -----
-    Law: `π` exactly. Cost: one log-density per point of the ball, or incremental.
+    Stationary distribution: `π` exactly. Cost: one log-density per point of the ball, or incremental.
     """
     size = count("hamming_ball(block_size=...)", block_size)
     radius = count("hamming_ball(radius=...)", radius)

@@ -1,4 +1,4 @@
-"""Samplers whose stationary law favours flat modes, by a known amount."""
+"""Samplers whose stationary distribution favours flat modes, by a known amount."""
 
 from typing import Literal
 
@@ -46,7 +46,7 @@ def robust_ensemble(
     Parameters
     ----------
     replicas
-        `y ≥ 1`, the number of copies. Raising it concentrates the center law on its maxima.
+        `y ≥ 1`, the number of copies. Raising it concentrates the center distribution on its maxima.
     coupling_variance
         `η > 0`, the variance of a copy's distance to the center on flat ground, default 1 unit. Raising it
         widens the radius.
@@ -61,10 +61,12 @@ def robust_ensemble(
 
     Notes
     -----
-    Law: the joint `exp{γ U(c) + Σ_r [U(θ_r) − |θ_r − c|²/(2η)]}` exactly. The center has the law
+    Stationary distribution: the joint `exp{γ U(c) + Σ_r [U(θ_r) − |θ_r − c|²/(2η)]}` exactly. The center has
+    the distribution
     `exp{γ U(c) + y F(c; η)}`, where `F(c; η) = log Σ_θ exp{U(θ) − |θ − c|²/(2η)}` is the local entropy:
     mass within a radius. It prefers wide modes among equally high ones, and narrow modes among equally
-    heavy ones. With `replicas=1` and a Gaussian center this is `edmala_glu`, and the copies have law `π`.
+    heavy ones. With `replicas=1` and a Gaussian center this is `edmala_glu`, and the copies have
+    distribution `π`.
     Cost: `y` evaluations, made as one batch.
     """
     name = "robust_ensemble"
@@ -117,15 +119,17 @@ def roughness_tilted(
     base
         `"dmala"`, or `"glu"` for the moves of `edmala_glu`.
     differences
-        Which `R` the law uses. `"gradient"`: `R = mean |gradient · jump|` over one-site changes; it needs
+        Which `R` the distribution uses. `"gradient"`: `R = mean |gradient · jump|` over one-site changes; it
+        needs
         no extra evaluation and equals the mean absolute difference when `U` is linear in each site;
-        otherwise the law has this surrogate. `"exact"`: `R = mean |ΔU|` from `target.differences`.
+        otherwise the distribution has this surrogate. `"exact"`: `R = mean |ΔU|` from `target.differences`.
     coupling_variance
         `η > 0` for `base="glu"`, default 1 unit, as in `edula`.
 
     Notes
     -----
-    Law: `exp{U(θ) − λ R(θ)}` exactly, with the `R` chosen by `differences`. The proposal follows `∇U`, not
+    Stationary distribution: `exp{U(θ) − λ R(θ)}` exactly, with the `R` chosen by `differences`. The proposal
+    follows `∇U`, not
     the tilted gradient, which would need second derivatives. Cost: one evaluation; with `"exact"` also one
     table of differences.
     """

@@ -12,13 +12,13 @@ CenterKind = Literal["gaussian", "lattice"]
 def coupling_variance_from_flip_fraction(
     flip_fraction: float, *, center: CenterKind = "lattice", replicas: int = 2, squared_unit: float = 1.0
 ) -> float:
-    """Return the `η` at which a stated share of two-level sites differs on flat ground.
+    """Return the `η` at which a stated fraction of two-level sites differs on flat ground.
 
     Parameters
     ----------
     flip_fraction
-        `f` in (0, ½). With a lattice center: the share of a copy's sites that differ from the center. With
-        a Gaussian center: the share of sites at which two copies differ.
+        `f` in (0, ½). With a lattice center: the fraction of a copy's sites that differ from the center. With
+        a Gaussian center: the fraction of sites at which two copies differ.
     center
         Kind of center, as in `robust_ensemble`.
     replicas
@@ -42,7 +42,7 @@ def coupling_variance_from_flip_fraction(
 
 
 def _gaussian_variance(f: float, copies: int) -> float:
-    """Bisect: the share of differing pairs rises with the variance, from 0 to ½."""
+    """Bisect: the fraction of differing pairs rises with the variance, from 0 to ½."""
     low, high = 1e-6, 1.0
     while _differing_pairs(high, copies) < f:
         high *= 2
@@ -53,7 +53,7 @@ def _gaussian_variance(f: float, copies: int) -> float:
 
 
 def _differing_pairs(variance: float, copies: int) -> float:
-    """Share of differing pairs at one site of unit flip, the Gaussian center integrated out.
+    """Fraction of differing pairs at one site of unit flip, the Gaussian center integrated out.
 
     With `m` of `y` copies up, `m (y − m)` pairs differ, each at a price of `1/(2ηy)`.
     """

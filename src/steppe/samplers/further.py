@@ -1,4 +1,4 @@
-"""Further samplers of law `π`: other proposals, cycles of step sizes, replicas at several temperatures."""
+"""Further samplers of `π`: other proposals, cycles of step sizes, replicas at several temperatures."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -44,7 +44,8 @@ def dlmc(*, step_size: float | None = None) -> Recipe:
 
     Notes
     -----
-    Law: `π` exactly. Where sites are nearly independent a proposal is nearly a draw from `π`, so in high
+    Stationary distribution: `π` exactly. Where sites are nearly independent a proposal is nearly a draw from
+    `π`, so in high
     dimension it flips more sites than `dmala`; on four bits with strong interactions fewer. Cost: one
     evaluation.
     """
@@ -72,7 +73,8 @@ def pas(*, max_flips: int = 3) -> Recipe:
 
     Notes
     -----
-    Law: `π` exactly. Unlike `gwg` with several flips it keeps no parity. Cost: one evaluation for any length.
+    Stationary distribution: `π` exactly. Unlike `gwg` with several flips it keeps no parity. Cost: one
+    evaluation for any length.
     """
     return recipe("pas", ProposalBlock(PathAuxiliary(count("pas(max_flips=...)", max_flips)), Metropolis()))
 
@@ -104,7 +106,8 @@ def dmala_cyclical(*, step_size: float | None = None, cycle_length: int = 4, sma
 
     Notes
     -----
-    Law: `π` exactly: every step size leaves it alone. Not reversible. Cost: `cycle_length` evaluations.
+    Stationary distribution: `π` exactly: every step size leaves it alone. Not reversible. Cost:
+    `cycle_length` evaluations.
     """
     name = "dmala_cyclical"
     α = positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP)
@@ -137,7 +140,8 @@ def parallel_tempering(
 
     Notes
     -----
-    Law: the product of `exp{β_r U}` exactly; what is seen is the chain at `β = 1`, of law `π`. A step moves
+    Stationary distribution: the product of `exp{β_r U}` exactly; what is seen is the chain at `β = 1`, of
+    distribution `π`. A step moves
     every chain once and offers every pair of neighbours a swap. Cost: that of the base, times the number of
     temperatures.
     """

@@ -47,7 +47,8 @@ def dula(*, step_size: float | None = None) -> Recipe:
 
     Notes
     -----
-    Law: biased. The bias grows with `α`, and for a log-density that is neither quadratic nor linear in
+    Stationary distribution: biased. The bias grows with `α`, and for a log-density that is neither quadratic
+    nor linear in
     each site it does not vanish even as `α → 0`. Cost: one evaluation.
     """
     α = positive("dula(step_size=...)", step_size, UNADJUSTED_STEP)
@@ -73,7 +74,7 @@ def dmala(*, step_size: float | None = None) -> Recipe:
 
     Notes
     -----
-    Law: `π` exactly. Cost: one evaluation, accepted or not.
+    Stationary distribution: `π` exactly. Cost: one evaluation, accepted or not.
     """
     α = positive("dmala(step_size=...)", step_size, ADJUSTED_STEP)
     return recipe("dmala", ProposalBlock(DiscreteLangevin(α), Metropolis()))
@@ -116,7 +117,8 @@ def edula(
 
     Notes
     -----
-    Law: biased. For quadratic log-densities the law of the position is that of `dula` at a larger
+    Stationary distribution: biased. For quadratic log-densities the distribution of the position is that of
+    `dula` at a larger
     step, `1/α_eff = 1/α − 1/(4η − α_a)`; the coupling adds no preference for flat modes beyond that.
     Cost: one evaluation.
     """
@@ -162,7 +164,8 @@ def edmala(
 
     Notes
     -----
-    Law: the joint `exp{U(θ) − |θ − a|²/(2η)}` exactly, so the position has law `π` for every `η`: at
+    Stationary distribution: the joint `exp{U(θ) − |θ − a|²/(2η)}` exactly, so the position has distribution
+    `π` for every `η`: at
     stationarity there is no preference for flat modes. The one decision covers `2d` coordinates and its
     acceptance falls with dimension; `edmala_glu` scales better. Cost: one evaluation.
     """
@@ -202,7 +205,8 @@ def edula_glu(
 
     Notes
     -----
-    Law: biased; it is `dula` whose flip logits carry noise of variance `1/(4η)` per unit of squared
+    Stationary distribution: biased; it is `dula` whose flip logits carry noise of variance `1/(4η)` per unit
+    of squared
     jump. Cost: one evaluation per full sweep (center and position).
     """
     return _alternate(
@@ -237,7 +241,8 @@ def edmala_glu(
 
     Notes
     -----
-    Law: the joint exactly, the position has law `π` for every `η`. Cost: one evaluation per full sweep.
+    Stationary distribution: the joint exactly, the position has distribution `π` for every `η`. Cost: one
+    evaluation per full sweep.
     """
     return _alternate(
         "edmala_glu", step_size, coupling_variance, None, coupling_form, center_start, Metropolis()
@@ -275,7 +280,8 @@ def edmala_ou(
 
     Notes
     -----
-    Law: the joint exactly, the position has law `π` for every `η` and `ρ`. Cost: one evaluation.
+    Stationary distribution: the joint exactly, the position has distribution `π` for every `η` and `ρ`.
+    Cost: one evaluation.
     """
     remedy = "0 draws the center afresh, values near 1 let it drift slowly."
     ρ = within("edmala_ou(persistence=...)", persistence, "[0, 1)", remedy=remedy)
@@ -292,7 +298,7 @@ def _joint(
     accept: Acceptance,
 ) -> Recipe:
     coupling = _star(name, coupling_variance)
-    follow = _scaled(coupling.coupling_variance, CENTER_STEP_PER_VARIANCE)
+    follow = _scale(coupling.coupling_variance, CENTER_STEP_PER_VARIANCE)
     center = CenterLangevin(positive(f"{name}(center_step_size=...)", center_step_size, follow))
     return recipe(
         name,
@@ -330,5 +336,5 @@ def _langevin(name: str, step_size: float | None, form: str, accept: Acceptance)
     return DiscreteLangevin(positive(f"{name}(step_size=...)", step_size, default), exact)
 
 
-def _scaled(number: Any, factor: float) -> Any:
+def _scale(number: Any, factor: float) -> Any:
     return Relative(factor * number.multiple) if isinstance(number, Relative) else factor * number

@@ -42,7 +42,8 @@ def informed_permutation(
 
     Notes
     -----
-    Law: `π` exactly, for every `η`; the center changes how the order moves, not where it stays. Cost: two
+    Stationary distribution: `π` exactly, for every `η`; the center changes how the order moves, not where it
+    stays. Cost: two
     tables of all `O(n²)` exact differences per step, `O(n²)` where the target makes them
     (`targets.tsp`), else one log-density per neighbour. Every proposal changes the order; with `"swap"` alone
     it also changes its parity, so add another kind where nearly all proposals are accepted.
@@ -82,7 +83,7 @@ def uniform_permutation(*, moves: str | Sequence[str] = ("two_opt", "or_opt")) -
 
     Notes
     -----
-    Law: `π` exactly. Cost: one log-density per step.
+    Stationary distribution: `π` exactly. Cost: one log-density per step.
     """
     kinds = _kinds("uniform_permutation", moves, KINDS)
     return recipe("uniform_permutation", ProposalBlock(UniformMoves(kinds), Metropolis()))

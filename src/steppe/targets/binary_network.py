@@ -71,7 +71,7 @@ class BinaryNetwork(NetworkOnTable):
         positions, x, y
             As for `rmse`.
         """
-        table = _with_ones(self._checked(x)), jnp.asarray(_targets(y, np.shape(x)[0]))
+        table = _with_ones(self._check_inputs(x)), jnp.asarray(_targets(y, np.shape(x)[0]))
         network = eqx.tree_at(lambda network: (network.x, network.y), self, table)
         return -_errors(network, self._stack(positions)).reshape(jnp.shape(positions)[:-1])
 
@@ -83,7 +83,7 @@ class BinaryNetwork(NetworkOnTable):
             )
         return jnp.asarray(positions, jnp.result_type(float)).reshape(-1, self.domain.num_sites)
 
-    def _checked(self, x: ArrayLike) -> Array:
+    def _check_inputs(self, x: ArrayLike) -> Array:
         table = real_array("x", x, ndim=2)
         if table.shape[1] != self.x.shape[1] - 1:
             raise TargetError(
@@ -93,7 +93,7 @@ class BinaryNetwork(NetworkOnTable):
 
     def _blocks(self, x: ArrayLike) -> list[Array]:
         """Rows with a column of ones, few enough at a time for the activations of one network."""
-        table = _with_ones(self._checked(x))
+        table = _with_ones(self._check_inputs(x))
         size = max(1, MAX_ACTIVATIONS // self.num_hidden)
         return [table[first : first + size] for first in range(0, len(table), size)]
 

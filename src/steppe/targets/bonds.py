@@ -44,7 +44,7 @@ class Bonds(eqx.Module):
         """`J @ values`."""
         raise NotImplementedError
 
-    def batched_sums(self, stack: Array) -> Array:
+    def sum_batch(self, stack: Array) -> Array:
         """`J @ values` for every position of a stack."""
         return jax.vmap(self.sums)(stack)
 
@@ -193,7 +193,7 @@ class GraphBonds(Bonds):
         flows = _as_column(strengths, values.ndim) * values[sources]
         return jax.ops.segment_sum(flows, ends, self.num_sites, indices_are_sorted=True)
 
-    def batched_sums(self, stack: Array) -> Array:
+    def sum_batch(self, stack: Array) -> Array:
         """The same for every position of a stack, with the stack as the fastest axis: rows vectorise."""
         if self.arrows is not None:
             return jax.vmap(self.sums)(stack)
@@ -224,13 +224,13 @@ def graph_bonds(edges: np.ndarray, weights: Array, num_sites: int) -> GraphBonds
     padding = num_sites * max(int(degrees.max()), 1) / max(len(ends), num_sites)
     lists = arrows = None
     if padding <= MAX_PADDING_OF_LISTS:
-        lists = _padded_lists(sources, ends, degrees, strengths)
+        lists = _pad_lists(sources, ends, degrees, strengths)
     if padding > MAX_PADDING_OF_SUMS:
         arrows = Arrows(_indices(sources), _indices(ends), strengths)
     return GraphBonds(lists, arrows, num_sites)
 
 
-def _padded_lists(sources: np.ndarray, ends: np.ndarray, degrees: np.ndarray, strengths: Array) -> Lists:
+def _pad_lists(sources: np.ndarray, ends: np.ndarray, degrees: np.ndarray, strengths: Array) -> Lists:
     first = np.cumsum(degrees) - degrees
     slots = np.arange(len(ends)) - first[ends]
     shape = (max(int(degrees.max()), 1), len(degrees))

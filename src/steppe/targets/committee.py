@@ -18,7 +18,7 @@ from steppe.errors import TargetError
 from steppe.numerics import softplus
 from steppe.target import Incremental, Target
 from steppe.targets.checks import choice, count, positive
-from steppe.targets.perceptron import checked_patterns
+from steppe.targets.perceptron import check_patterns
 
 Wiring = Literal["full", "tree"]
 
@@ -83,7 +83,7 @@ class CommitteeMachine(Target):
         """Exact differences of flips at a few sites, one pass over the patterns each."""
         jumps = self.domain.slopes(position[sites], jnp.ones(sites.shape))
         flips = jnp.sum(jumps, axis=1)  # one of the two levels is where the site is
-        unit, moved = self._moved(fields, sites, flips)
+        unit, moved = self._move(fields, sites, flips)
         votes = jnp.tanh(self.gain * fields)
         total = jnp.sum(votes, axis=0)
         after = total - votes[unit] + jnp.tanh(self.gain * moved)
@@ -93,10 +93,10 @@ class CommitteeMachine(Target):
     def update_fields(self, fields: Array, position: Array, site: Array, level: Array) -> Array:
         """Move the fields of one unit along with a change of one of its weights."""
         change = self.domain.from_levels(level) - position[site]
-        unit, moved = self._moved(fields, site[None], change[None])
+        unit, moved = self._move(fields, site[None], change[None])
         return fields.at[unit[0]].set(moved[0])
 
-    def _moved(self, fields: Array, sites: Array, changes: Array) -> tuple[Array, Array]:
+    def _move(self, fields: Array, sites: Array, changes: Array) -> tuple[Array, Array]:
         """Units of some sites, and their fields after the sites change by the given amounts."""
         num_inputs = self.patterns.shape[2]
         unit, place = sites // num_inputs, sites % num_inputs
@@ -148,9 +148,9 @@ def committee(
     spins
         Positions `w` in ±1 (`Spin`) or, by default, bits with `w = 2·position − 1` (`Binary`).
     """
-    rows, signs = checked_patterns("committee", patterns, labels)
+    rows, signs = check_patterns("committee", patterns, labels)
     num_units = count("committee(num_units=...)", num_units)
-    seen = _seen(rows, num_units, choice("committee(wiring=...)", wiring, get_args(Wiring)))
+    seen = _see(rows, num_units, choice("committee(wiring=...)", wiring, get_args(Wiring)))
     num_sites = num_units * seen.shape[2]
     return CommitteeMachine(
         domain=Spin(num_sites) if spins else Binary(num_sites),
@@ -163,7 +163,7 @@ def committee(
     )
 
 
-def _seen(rows: Array, num_units: int, wiring: Wiring) -> Array:
+def _see(rows: Array, num_units: int, wiring: Wiring) -> Array:
     """Inputs of each unit: units × patterns × inputs of a unit."""
     if wiring == "full":
         return rows[None]

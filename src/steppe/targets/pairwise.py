@@ -39,25 +39,25 @@ class Pairwise(Target):
 
     def log_density(self, position: Array) -> Array:
         """`U` at a position."""
-        return self.inverse_temperature * self.unscaled(position)
+        return self.inverse_temperature * self.unscale(position)
 
-    def unscaled(self, position: Array) -> Array:
+    def unscale(self, position: Array) -> Array:
         """`U / β` at a position."""
         values = self._values(position)
-        return self._unscaled(values, self.bonds.sums(values))
+        return self._unscale(values, self.bonds.sums(values))
 
     def value_and_grad(self, position: Array) -> tuple[Array, Array]:
         """`U` and its gradient from one product with `J`."""
         values = self._values(position)
         sums = self.bonds.sums(values)
-        return self.inverse_temperature * self._unscaled(values, sums), self._slope * (sums + self.field)
+        return self.inverse_temperature * self._unscale(values, sums), self._slope * (sums + self.field)
 
     def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
         """`U` and its gradient for a stack of positions."""
         values = self._values(stack)
-        sums = self.bonds.batched_sums(values)
-        unscaled = jax.vmap(self._unscaled)(values, sums)
-        return self.inverse_temperature * unscaled, self._slope * (sums + self.field)
+        sums = self.bonds.sum_batch(values)
+        unscale = jax.vmap(self._unscale)(values, sums)
+        return self.inverse_temperature * unscale, self._slope * (sums + self.field)
 
     def differences(self, position: Array) -> Array:
         """Exact differences of all one-site changes."""
@@ -92,7 +92,7 @@ class Pairwise(Target):
     def _values(self, position: Array) -> Array:
         return 2 * position - 1 if self.reads_bits_as_spins else position
 
-    def _unscaled(self, values: Array, sums: Array) -> Array:
+    def _unscale(self, values: Array, sums: Array) -> Array:
         return total((values * (0.5 * sums + self.field)).reshape(-1)) + self.offset
 
     @property

@@ -74,7 +74,7 @@ class Perceptron(LinearUnits):
 
     def test_error(self, position: Array, patterns: ArrayLike, labels: ArrayLike) -> Array:
         """Fraction of other patterns that a position misclassifies, or each one of a stack."""
-        rows, signs = checked_patterns("test_error", patterns, labels)
+        rows, signs = check_patterns("test_error", patterns, labels)
         stabilities = signs * jnp.matmul(self.weights(position), rows.T, precision="highest")
         return jnp.mean(stabilities <= 0, axis=-1)
 
@@ -109,7 +109,7 @@ def perceptron(
     spins
         Positions `w` in ±1 (`Spin`) or, by default, bits with `w = 2·position − 1` (`Binary`).
     """
-    rows, signs = checked_patterns("perceptron", patterns, labels)
+    rows, signs = check_patterns("perceptron", patterns, labels)
     kind = choice("perceptron(loss=...)", loss, get_args(Loss))
     kappa = positive("perceptron(sharpness=...)", DEFAULT_SHARPNESS[kind] if sharpness is None else sharpness)
     beta = positive("perceptron(inverse_temperature=...)", inverse_temperature)
@@ -117,7 +117,7 @@ def perceptron(
     rate = kappa / num_inputs**0.5
     price = beta / kappa if kind == "softplus" else beta
     unit = ErrorLoss(price, rate) if kind == "errors" else SoftplusLoss(price, rate)
-    # Inputs are y ξ·w without the root, so that for ±1 patterns they are whole numbers, exact for ever
+    # Inputs are y ξ·w without the root, so that for ±1 patterns they are integers, exact for ever
     # however often they are updated.
     facing = signs[:, None] * rows
     matrix = facing if spins else 2 * facing
@@ -202,7 +202,7 @@ def _signs(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray
     return (2 * generator.integers(0, 2, shape) - 1).astype(np.int8)
 
 
-def checked_patterns(name: str, patterns: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
+def check_patterns(name: str, patterns: ArrayLike, labels: ArrayLike) -> tuple[Array, Array]:
     """Return patterns and labels as arrays, one label of ±1 per pattern."""
     rows: Array = real_array(f"{name}(patterns=...)", patterns, ndim=2)
     signs: Array = real_array(f"{name}(labels=...)", labels, ndim=1)

@@ -24,7 +24,7 @@ class Qubo(Pairwise):
 
     def objective(self, position: Array) -> Array:
         """`xᵀQx + offset` of one position, smaller is better."""
-        return -self.unscaled(position)
+        return -self.unscale(position)
 
 
 class MaxCut(Pairwise):
@@ -32,7 +32,7 @@ class MaxCut(Pairwise):
 
     def cut_value(self, position: Array) -> Array:
         """Total weight of the edges between the two parts, larger is better."""
-        return self.unscaled(position)
+        return self.unscale(position)
 
 
 def qubo(Q: ArrayLike, offset: ArrayLike = 0.0, *, inverse_temperature: ArrayLike = 1.0) -> Qubo:

@@ -82,7 +82,8 @@ def layerwise_gibbs() -> Recipe:
 
     Notes
     -----
-    Law: `π` exactly, over the visible bits. Cost: two matrix products a step. It knows the hidden
+    Stationary distribution: `π` exactly, over the visible bits. Cost: two matrix products a step. It knows
+    the hidden
     layer, which the other samplers do not, and serves as ground truth for them; build it on an `rbm`.
     """
     return recipe("layerwise_gibbs", LayerwiseGibbsBlock())

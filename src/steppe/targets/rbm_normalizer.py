@@ -24,7 +24,7 @@ from steppe.targets.checks import array_of_shape, count, real_array
 MAX_SUMMED_BITS = 20
 MAX_ROWS = 2**12  # states summed at a time
 
-# Share of the temperatures in each stretch of [0, 1]: most where the constant changes fastest
+# Fraction of the temperatures in each stretch of [0, 1]: most where the constant changes fastest
 # (the proportions of Salakhutdinov and Murray 2008).
 SCHEDULE_KNOTS = ((0.0, 0.0), (1 / 29, 0.5), (9 / 29, 0.9), (1.0, 1.0))
 
@@ -90,7 +90,7 @@ def log_normalizer(
             f"it has {min(W.shape)}. Leave `exact` out to anneal."
         )
     if can_sum if exact is None else exact:
-        return LogNormalizer(_summed(W, b, b_v), 0.0)
+        return LogNormalizer(_sum_terms(W, b, b_v), 0.0)
     base = b_v if base_bias is None else base_bias
     base = array_of_shape("log_normalizer(base_bias=...)", base, (W.shape[1],))
     steps = count("log_normalizer(num_temperatures=...)", num_temperatures)
@@ -101,8 +101,8 @@ def log_normalizer(
 
 
 def _schedule(num_temperatures: int) -> np.ndarray:
-    shares, knots = np.asarray(SCHEDULE_KNOTS).T
-    return np.interp(np.linspace(0, 1, num_temperatures + 1), shares, knots)
+    fractions, knots = np.asarray(SCHEDULE_KNOTS).T
+    return np.interp(np.linspace(0, 1, num_temperatures + 1), fractions, knots)
 
 
 def _estimate(start: float, log_weights: np.ndarray) -> LogNormalizer:
@@ -142,10 +142,10 @@ def _anneal(
     return jax.lax.scan(move, visible, (keys, schedule[:-1], schedule[1:]))[1]
 
 
-def _summed(W: Array, b: Array, b_v: Array) -> float:
+def _sum_terms(W: Array, b: Array, b_v: Array) -> float:
     """Sum over all states of the smaller layer, the other one being summed in closed form."""
     if W.shape[0] > W.shape[1]:
-        return _summed(W.T, b_v, b)
+        return _sum_terms(W.T, b_v, b)
     num_bits = W.shape[0]
     starts = jnp.arange(0, 2**num_bits, MAX_ROWS, dtype=jnp.uint32)
     parts = np.asarray(_log_sums(W, b, b_v, starts, min(2**num_bits, MAX_ROWS)), float)

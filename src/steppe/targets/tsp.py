@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.domain import Permutation
-from steppe.domain.permutation import checked_order
+from steppe.domain.permutation import check_permutation
 from steppe.errors import TargetError
 from steppe.pytree import is_concrete
 from steppe.target import Target
@@ -98,7 +98,7 @@ class Tsp(Target):
 
     def position(self, tour: ArrayLike) -> Array:
         """Position of a tour, which must visit every city once."""
-        return self.domain.from_levels(checked_order("position(tour)", tour, self.domain.num_sites))
+        return self.domain.from_levels(check_permutation("position(tour)", tour, self.domain.num_sites))
 
 
 def tsp(

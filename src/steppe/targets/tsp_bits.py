@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.domain import Binary
-from steppe.domain.permutation import checked_order
+from steppe.domain.permutation import check_permutation
 from steppe.errors import TargetError
 from steppe.target import Target
 
@@ -94,7 +94,7 @@ class TourBits(Target):
     def position(self, tour: ArrayLike) -> Array:
         """Position of a tour, which must visit every city once."""
         cities = np.asarray(self.city_of_corner)
-        order = checked_order("position(tour)", tour, len(cities))
+        order = check_permutation("position(tour)", tour, len(cities))
         names = np.argsort(cities)[order]
         num_bits = len(cities).bit_length() - 1
         return self.domain.from_levels((names[:, None] >> np.arange(num_bits)[::-1] & 1).reshape(-1))

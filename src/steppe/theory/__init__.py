@@ -10,7 +10,7 @@ from steppe.theory.bounds import (
     edula_bias_bound,
     effective_step_size,
     glu_gap_bound,
-    quadratic_law,
+    quadratic_distribution,
 )
 from steppe.theory.constants import Constants, Curvature, box_mass, constants, curvature
 
@@ -29,5 +29,5 @@ __all__ = [
     "edula_bias_bound",
     "effective_step_size",
     "glu_gap_bound",
-    "quadratic_law",
+    "quadratic_distribution",
 ]

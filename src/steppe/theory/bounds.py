@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.diagnostics.exact import proximal_matrix, spectral_gap, target_law
+from steppe.diagnostics.exact import proximal_matrix, spectral_gap, target_distribution
 from steppe.diagnostics.flatness.log_tables import level_distances
 from steppe.domain import Domain
 from steppe.errors import RecipeError
@@ -54,7 +54,7 @@ class Bound(NamedTuple):
 
 
 class EffectiveStep(NamedTuple):
-    """The step size at which `dula` has the position law of `edula`.
+    """The step size at which `dula` has the position distribution of `edula`.
 
     Attributes
     ----------
@@ -63,7 +63,8 @@ class EffectiveStep(NamedTuple):
     inverse
         `1/α_eff = 1/α − 1/(4η − α_a)`.
     is_proper
-        Whether `α_eff` is a step size that `dula` can take. The formula for the law holds all the same.
+        Whether `α_eff` is a step size that `dula` can take. The formula for the distribution holds all the
+        same.
     is_exact
         Whether the target is quadratic, so that the identity holds; `None` without a target.
     """
@@ -90,7 +91,7 @@ class Drift(NamedTuple):
 def effective_step_size(
     step_size: float, coupling_variance: float, center_step_size: float, *, target: Target | None = None
 ) -> EffectiveStep:
-    """Step size at which `dula` has the position law of `edula`: `1/α_eff = 1/α − 1/(4η − α_a)`.
+    """Step size at which `dula` has the position distribution of `edula`: `1/α_eff = 1/α − 1/(4η − α_a)`.
 
     Parameters
     ----------
@@ -132,7 +133,8 @@ def edula_bias_bound(
 ) -> Bound:
     """Bound on the bias of `edula` for quadratic log-densities, whatever their normalizer.
 
-    `|law of θ − π|_1 ≤ 2B/(1 + B)` with `B = Π_i Σ_c exp{(M/4 − 1/(2α_eff)) ℓ²_ic} − 1`, where `ℓ²_ic` is
+    `|distribution of θ − π|_1 ≤ 2B/(1 + B)` with `B = Π_i Σ_c exp{(M/4 − 1/(2α_eff)) ℓ²_ic} − 1`, where
+    `ℓ²_ic` is
     the squared length of the `c`-th cyclic move of site `i`: `(1 + exp(M/4 − 1/(2α_eff)))^d − 1` on bits.
 
     Parameters
@@ -142,7 +144,8 @@ def edula_bias_bound(
     step_size, coupling_variance, center_step_size
         `α`, `η`, `α_a`, with `α_a < 4η`.
     is_joint
-        Bound the joint law of position and center instead, which adds `|N(0, v I) − N(0, η I)|_1` with
+        Bound the joint distribution of position and center instead, which adds `|N(0, v I) − N(0, η I)|_1`
+        with
         `v = η/(1 − α_a/(4η))`, the variance of a center that moves without correction.
     """
     step = effective_step_size(step_size, coupling_variance, center_step_size)
@@ -155,9 +158,9 @@ def edula_bias_bound(
     is_quadratic = figures.curvature.kind == "quadratic"
     exact = None
     if is_quadratic and not is_joint and figures.num_states <= MAX_PAIRED:
-        law = quadratic_law(target, step.inverse)
-        exact = float(np.abs(law - target_law(target)).sum())
-    return compared(
+        distribution = quadratic_distribution(target, step.inverse)
+        exact = float(np.abs(distribution - target_distribution(target)).sum())
+    return compare_bound(
         math.log(bias + gaussian) if bias + gaussian > 0 else -math.inf,
         {"log-density is quadratic": is_quadratic, "center step is stable": True},
         exact,
@@ -199,26 +202,26 @@ def glu_gap_bound(target: Target, coupling_variance: float) -> Bound:
 def center_bias(coupling_variance: float, center_step_size: float, dimension: int) -> float:
     """`|N(0, v I) − N(0, η I)|_1` with `v = η/(1 − α_a/(4η))`: the bias of an uncorrected center alone."""
     check_stable(coupling_variance, center_step_size)
-    share = center_step_size / (4 * coupling_variance)  # v = η / (1 − share)
-    if share == 0:
+    fraction = center_step_size / (4 * coupling_variance)  # v = η / (1 − share)
+    if fraction == 0:
         return 0.0
     # The two densities are equal where |r|²/η = −d log(1 − share)/share.
-    crossing = -dimension * math.log1p(-share) / share
-    masses = [_gamma_mass(dimension / 2, crossing * scale / 2) for scale in (1.0, 1 - share)]
+    crossing = -dimension * math.log1p(-fraction) / fraction
+    masses = [_gamma_mass(dimension / 2, crossing * scale / 2) for scale in (1.0, 1 - fraction)]
     return 2 * (masses[0] - masses[1])
 
 
-def quadratic_law(target: Target, inverse_step: float) -> np.ndarray:
-    """Stationary law of `dula` at `1/α` for quadratic `U`: `π(θ)` times the sum of proposal weights at `θ`.
+def quadratic_distribution(target: Target, inverse_step: float) -> np.ndarray:
+    """Stationary distribution of `dula` for quadratic `U`: `π(θ)` times the sum of proposal weights at `θ`.
 
     Exact also for `1/α ≤ 0`, where no step size belongs to it but an `edula` does.
     """
-    scores = np.asarray(_log_proposal_sums(target, inverse_step), float) + np.log(target_law(target))
+    scores = np.asarray(_log_proposal_sums(target, inverse_step), float) + np.log(target_distribution(target))
     weights = np.exp(scores - scores.max())
     return weights / weights.sum()
 
 
-def compared(
+def compare_bound(
     log_value: float,
     assumptions: dict[str, bool],
     exact: float | None,
@@ -233,7 +236,7 @@ def compared(
 
 
 def check_stable(coupling_variance: float, center_step_size: float) -> None:
-    """Refuse `α_a ≥ 4η`, where an uncorrected center diverges and no law exists."""
+    """Refuse `α_a ≥ 4η`, where an uncorrected center diverges and no distribution exists."""
     η = positive("coupling_variance", coupling_variance, remedy="")
     if not 0 <= center_step_size < 4 * η:
         raise RecipeError(

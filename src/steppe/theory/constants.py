@@ -151,7 +151,8 @@ def check_box(center_box: Box) -> Box:
 def box_mass(domain: Domain, center_box: Box, coupling_variance: float) -> np.ndarray:
     """`P(N(θ, η I) ∈ Θ_a)` for every state: what confining centers multiplies `π(θ)` by.
 
-    Where it differs between states, a confined center no longer leaves the position its law `π` (paper,
+    Where it differs between states, a confined center no longer leaves the position its distribution `π`
+    (paper,
     Assumption 5.3 against Lemma 4.1).
     """
     low, high = check_box(center_box)

@@ -75,7 +75,7 @@ class Checkpoint:
                 old.unlink(missing_ok=True)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Be the one writer; the system drops the lock when the process ends, however it ends."""
         if self.directory is None:
             yield

@@ -15,7 +15,7 @@ from jax import Array
 from jaxtyping import PyTree
 
 from steppe.kernel.compose import Recipe
-from steppe.optional import needed
+from steppe.optional import require
 from steppe.run.simulate import simulate
 from steppe.targets.rbm import rbm
 from steppe.training.protocol import Protocol
@@ -49,7 +49,7 @@ Carry = tuple[Progress, Array, Array]
 @cache  # one object for all trainings, so that equal ones are compiled once
 def adam() -> "GradientTransformation":
     """The direction of Adam, without a learning rate."""
-    return needed("optax", "networks", "`train_rbm`").scale_by_adam()
+    return require("optax", "networks", "`train_rbm`").scale_by_adam()
 
 
 def start(key: Array, bits: np.ndarray, num_hidden: int, batch_size: int) -> Progress:
@@ -90,7 +90,7 @@ def advance(
         batch = bits[jax.lax.dynamic_slice_in_dim(order, place * batch_size, batch_size)]
         batch = batch.astype(samples.dtype)
         origin = batch if protocol.method == "cd" else samples
-        samples = _moved(recipe, parameters, origin, protocol.k, jax.random.fold_in(sampling, update))
+        samples = _move_samples(recipe, parameters, origin, protocol.k, jax.random.fold_in(sampling, update))
         gap, slopes = jax.value_and_grad(_gap)(parameters, batch, samples)
         directions, memory = adam().update(slopes, memory)
         rate = _learning_rate(protocol, update)
@@ -108,7 +108,7 @@ def _learning_rate(protocol: Protocol, update: Array) -> Array | float:
     return protocol.learning_rate * (1 - update / protocol.num_updates)
 
 
-def _moved(recipe: Recipe, parameters: Parameters, start: Array, k: int, key: Array) -> Array:
+def _move_samples(recipe: Recipe, parameters: Parameters, start: Array, k: int, key: Array) -> Array:
     """Samples after `k` steps; extra variables of the sampler begin anew at every update."""
     sampler = recipe.build(rbm(*parameters), audit=False)
     key_start, key_steps = jax.random.split(key)

@@ -107,7 +107,7 @@ def train_rbm(
         raise RunError(f"A batch of {protocol.batch_size} rows was asked for, and the data have {len(bits)}.")
     start = contrastive.start(key, bits, num_hidden, protocol.batch_size)
     checkpoint = Checkpoint(out, _description(bits, num_hidden, key, recipe, protocol), resume=resume)
-    with checkpoint.locked():
+    with checkpoint.lock():
         first, state, gaps = checkpoint.load((start, np.zeros(0)))
         rows, stride = jnp.asarray(bits), -(-protocol.num_updates // NUM_KEPT)
         with count_bar("training", protocol.num_updates, progress) as report:

@@ -17,7 +17,7 @@ PERSISTENCES = np.array([0.0, 0.25, 0.5, 0.75, 0.9, 0.95])
 PRICES = np.geomspace(1 / 64, 2.0, 8)
 REPLICAS = (1, 2, 3, 4, 6, 8)
 
-# Numbers that bend the law on purpose, in the order in which they are preferred.
+# Numbers that bend the distribution on purpose, in the order in which they are preferred.
 FLAT_NUMBERS = ("strength", "replicas", "coupling_variance")
 
 
@@ -25,7 +25,7 @@ def choose_number(recipe: Recipe, goal: str, named: str | None) -> str:
     """Which number a goal moves; refuses numbers that the recipe has not or that cannot serve the goal."""
     owned = _list_numbers(recipe)
     if goal == "loss":
-        options = [name for name in FLAT_NUMBERS if name in owned and changes_the_law(recipe, name)]
+        options = [name for name in FLAT_NUMBERS if name in owned and changes_the_distribution(recipe, name)]
         if not options:
             raise RunError(
                 f"`{recipe.name}` has no number that trades E[U] for flatness. Use `roughness_tilted()` or "
@@ -46,16 +46,16 @@ def choose_number(recipe: Recipe, goal: str, named: str | None) -> str:
         raise RunError(f"`tune(goal='acceptance')` moves the step size; got {moved!r}. Use `goal='ess'`.")
     if goal != "loss":
         _check_adjusted(recipe, goal)
-    if goal == "ess" and changes_the_law(recipe, moved):
+    if goal == "ess" and changes_the_distribution(recipe, moved):
         raise RunError(
             f"{moved} of `{recipe.name}` changes what is sampled, so effective draws do not compare. Use "
-            "`goal='loss'`, or name a number that leaves the law alone."
+            "`goal='loss'`, or name a number that leaves the distribution alone."
         )
     return moved
 
 
-def changes_the_law(recipe: Recipe, moved: str) -> bool:
-    """Whether a number of an adjusted recipe changes the law of its position."""
+def changes_the_distribution(recipe: Recipe, moved: str) -> bool:
+    """Whether a number of an adjusted recipe changes the distribution of its position."""
     if moved == "coupling_variance":
         return recipe.coupling.replicas is not None
     return moved in ("strength", "replicas", "center_weight", "inverse_temperature")
@@ -70,7 +70,7 @@ def check_values(recipe: Recipe, target: Target, moved: str, values: Sequence[fl
     checked = sorted(number("tune(values=...)", value) for value in values)
     for value in checked:
         if moved == "replicas" and value != int(value):
-            raise RunError(f"`tune(values=...)` of replicas must be whole numbers; got {value!r}.")
+            raise RunError(f"`tune(values=...)` of replicas must be integers; got {value!r}.")
         replace_number(recipe, moved, value).build(target, audit=False)
     return checked
 
@@ -108,5 +108,5 @@ def _check_adjusted(recipe: Recipe, goal: str) -> None:
     what = "accepts every proposal" if goal == "acceptance" else "gains effective draws by being biased"
     raise RunError(
         f"`{recipe.name}` is unadjusted: it {what}, so there is nothing to tune for. Tune its adjusted twin, "
-        "`dmala` for `dula` and so on, and give its numbers to the unadjusted one."
+        "`dmala` for `dula` and so on, and give its hyper-parameters to the unadjusted one."
     )

@@ -1,4 +1,4 @@
-"""`tune`: try values of one number of a recipe and choose by a stated rule."""
+"""`tune`: try values of one hyper-parameter of a recipe and choose by a stated rule."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.diagnostics.flatness.log_tables import law_of, log_table
+from steppe.diagnostics.flatness.log_tables import log_table, normalize_table
 from steppe.diagnostics.states import is_exact_wanted
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
@@ -61,7 +61,7 @@ def tune(
     initial: ArrayLike | None = None,
     progress: bool | None = None,
 ) -> Tuned:
-    """Choose a number of a recipe for a target, by a stated rule, from short runs.
+    """Choose a hyper-parameter of a recipe for a target, by a stated rule, from short runs.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ def tune(
         the value at which a recipe that favours flat modes gives up `loss` nats of `E[U]` against `π`.
     number
         Which number to move: by default `"step_size"`, and for `"loss"` `"strength"` (λ) or `"replicas"` (y).
-        With `"ess"` also `"coupling_variance"` (η) or another one that does not change the law of the
+        With `"ess"` also `"coupling_variance"` (η) or another one that does not change the distribution of
+        the
         position; the step size is then adapted in warm-up for each value.
     values
         Values to try, by default a grid in the units of the domain.
@@ -183,14 +184,14 @@ def _search_efficiency(moved: str, grid: Sequence[float]) -> Search:
 
 
 def _explain_efficiency(moved: str, tried: list[Trial], best: Trial) -> str:
-    most = best.ess_per_evaluation
-    reason = f"Most effective draws per evaluation, {most.value:.3g} ± {most.error:.2g}."
+    maximum = best.ess_per_evaluation
+    reason = f"Most effective draws per evaluation, {maximum.value:.3g} ± {maximum.error:.2g}."
     alike = [
         trial.value
         for trial in tried
         if trial is not best
-        and most.value - trial.ess_per_evaluation.value
-        < 2 * np.hypot(most.error, trial.ess_per_evaluation.error)
+        and maximum.value - trial.ess_per_evaluation.value
+        < 2 * np.hypot(maximum.error, trial.ess_per_evaluation.error)
     ]
     if alike:
         reason += f" Within two standard errors of it: {', '.join(f'{value:.3g}' for value in alike)}."
@@ -236,9 +237,9 @@ def _expect_log_density(trials: Trials) -> tuple[Measured, float]:
     """`E_π[U]` with its error, enumerated where that is cheap, and the evaluations it cost."""
     if is_exact_wanted(trials.target, None):
         table = log_table(trials.target)
-        law, values = np.ravel(law_of(table)), np.ravel(table)
-        possible = law > 0
-        return Measured(float(law[possible] @ values[possible]), 0.0), float(table.size)
+        distribution, values = np.ravel(normalize_table(table)), np.ravel(table)
+        possible = distribution > 0
+        return Measured(float(distribution[possible] @ values[possible]), 0.0), float(table.size)
     plain = trials.attempt(dmala(), 0.0, adapt=True)
     return plain.log_density, plain.num_evaluations
 

@@ -1,1 +1,1 @@
-"""The paper's four bits: who spends more time in flat modes, when every law is known exactly."""
+"""The paper's four bits: who spends more time in flat modes, when every distribution is known exactly."""

@@ -70,7 +70,11 @@ def _measure(recipe: Recipe, request: Request, size: SimpleNamespace) -> Content
     seeds = range(size.num_windows) if request.is_sound else request.seeds(size.num_windows)
     windows = visit(recipe, target, seeds, **size.window)
     long = visit(recipe, target, request.seeds(size.num_seeds), **size.long) if request.is_sound else windows
-    return {"law": recipe.log_law(target).positions(), "windows": windows.shares, **long._asdict()}
+    return {
+        "distribution": recipe.stationary(target).probabilities(),
+        "windows": windows.fractions,
+        **long._asdict(),
+    }
 
 
 def _of_protocol(per_seed: np.ndarray, request: Request) -> np.ndarray:
@@ -79,14 +83,14 @@ def _of_protocol(per_seed: np.ndarray, request: Request) -> np.ndarray:
 
 
 def _describe(name: str, recipe: Recipe, answer: Content, known: SmallTarget, request: Request) -> Row:
-    shares = _of_protocol(answer["shares"], request)
+    fractions = _of_protocol(answer["shares"], request)
     return {
-        **_describe_exact(name, "", known, answer["law"]),
+        **_describe_exact(name, "", known, answer["distribution"]),
         "is_reference": False,
-        "flat": known.flat_mass(shares),
-        "sharp": known.sharp_mass(shares),
-        "log_density": shares @ known.log_density,
-        "distance": known.distance(shares),
+        "flat": known.flat_mass(fractions),
+        "sharp": known.sharp_mass(fractions),
+        "log_density": fractions @ known.log_density,
+        "distance": known.distance(fractions),
         "noise": estimate_noise(answer["shares"], None if request.is_sound else 1),
         "acceptance": float(answer["acceptance"].mean()) if recipe.is_adjusted else None,
         "flips": float(answer["flips"].mean()),
@@ -111,20 +115,20 @@ def _describe_effective_step(recipe: Recipe, known: SmallTarget) -> Row:
     built = recipe.build(known.target, audit=False)
     names = ("step_size", "coupling_variance", "center_step_size")
     step = effective_step_size(*(float(built.parameters[name]) for name in names)).value
-    exact = samplers.dula(step_size=step).log_law(known.target).positions()
+    exact = samplers.dula(step_size=step).stationary(known.target).probabilities()
     return _describe_exact(f"dula({step:g})", "exact distribution of dula at α_eff", known, exact)
 
 
 def _describe_spectrum(
     name: str, answer: Content, known: SmallTarget, request: Request, printed: float | None
 ) -> Row:
-    shares, windows = _of_protocol(answer["shares"], request), known.spectrum_std(answer["windows"])
+    fractions, windows = _of_protocol(answer["shares"], request), known.spectrum_std(answer["windows"])
     return {
         "sampler": name,
-        "std": known.spectrum_std(shares),
-        "iqr": known.spectrum_iqr(shares),
-        "std_exact": float(known.spectrum_std(answer["law"])),
-        "iqr_exact": float(known.spectrum_iqr(answer["law"])),
+        "std": known.spectrum_std(fractions),
+        "iqr": known.spectrum_iqr(fractions),
+        "std_exact": float(known.spectrum_std(answer["distribution"])),
+        "iqr_exact": float(known.spectrum_iqr(answer["distribution"])),
         "window_mean": float(windows.mean()),
         "window_sd": float(windows.std(ddof=1)) if len(windows) > 1 else None,
         "percentile": None if printed is None else float(100 * np.mean(windows < printed)),

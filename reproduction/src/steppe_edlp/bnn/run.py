@@ -138,8 +138,8 @@ def _run_published(rows: Rows, seed: int, size: SimpleNamespace, recipe: Recipe)
 
 def make_well_posed(rows: Rows, num_hidden: int, steepness: float) -> BinaryNetwork:
     """The network whose outputs have the scale of the data; temperatures in units of the variance of y."""
-    least = 1 / (2 + len(rows.fitted))
-    temperature = steepness / max(float(rows.fitted.y.var()), least**2)
+    minimum = 1 / (2 + len(rows.fitted))
+    temperature = steepness / max(float(rows.fitted.y.var()), minimum**2)
     return binary_network(rows.fitted.x, rows.fitted.y, num_hidden, temperature=temperature)
 
 

@@ -7,13 +7,13 @@ import numpy as np
 from steppe import datasets
 from steppe.datasets import Split
 from steppe.errors import RunError
-from steppe.validation import named
+from steppe.validation import find_name
 from steppe_edlp.request import Request, find_digests
 
 PAPER_TABLES = ("compas", "news", "adult", "blog")
 EMBEDDED = "breast-cancer"
 QUICK_ROWS = 500
-LEAST_VALIDATION = 0.05  # share of the training rows; the published splits set aside 1 %
+LEAST_VALIDATION = 0.05  # fraction of the training rows; the published splits set aside 1 %
 
 
 class Rows(NamedTuple):
@@ -59,7 +59,7 @@ def find_requested(request: Request) -> dict[str, int | None]:
         if rows and not (rows.isdigit() and int(rows) >= 2):
             raise RunError(f"`--instance {word}` must end in a number of rows, at least 2; got {rows!r}.")
         limit = QUICK_ROWS if request.is_quick else None
-        found[named(name, (*PAPER_TABLES, EMBEDDED), "table")] = int(rows) if rows else limit
+        found[find_name(name, (*PAPER_TABLES, EMBEDDED), "table")] = int(rows) if rows else limit
     return found
 
 

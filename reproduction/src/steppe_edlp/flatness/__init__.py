@@ -1,1 +1,1 @@
-"""What laws that favour flat modes buy, and what the paper's samplers do not."""
+"""What distributions that favour flat modes buy, and what the paper's samplers do not."""

@@ -14,7 +14,7 @@ import numpy as np
 from steppe import samplers
 from steppe.kernel.compose import Recipe
 from steppe.run.anneal import anneal
-from steppe.run.schedule import Curves, geometric, schedule
+from steppe.run.schedule import Curves, geometric_schedule, parameter_schedule
 from steppe.targets.perceptron import Perceptron, Problem
 
 LOOSE, TIGHT = 0.1, 1.7  # 1/(2η) of the ensemble at the beginning and at the end
@@ -53,10 +53,10 @@ def make_methods(budget: int, num_replicas: int = 5) -> dict[str, Method]:
 
 def cool(recipe: Recipe, span: Span) -> Curves:
     """Inverse temperature rising along a span; an ensemble is tied tighter as well."""
-    curves: dict[str, Any] = {"inverse_temperature": geometric(*span)}
+    curves: dict[str, Any] = {"inverse_temperature": geometric_schedule(*span)}
     if recipe.coupling.replicas is not None:
-        curves["coupling_variance"] = geometric(1 / (2 * LOOSE), 1 / (2 * TIGHT))
-    return schedule(**curves)
+        curves["coupling_variance"] = geometric_schedule(1 / (2 * LOOSE), 1 / (2 * TIGHT))
+    return parameter_schedule(**curves)
 
 
 def solve(

@@ -65,13 +65,17 @@ def tilt_four_bits(seeds: Sequence[int], size: SimpleNamespace) -> Content:
     target = paper_bernoulli()
     known = SmallTarget(target)
     run = {"num_chains": NUM_CHAINS, "num_warmup": NUM_WARMUP, "num_draws": size.num_draws}
-    shares, exact = [], []
+    fractions, exact = [], []
     for strength in size.strengths:
         recipe = samplers.roughness_tilted(strength=strength, step_size=size.tilt_step_size)
-        shares.append(visit(recipe, target, seeds, **run).shares)
-        exact.append(recipe.log_law(target).positions())
+        fractions.append(visit(recipe, target, seeds, **run).fractions)
+        exact.append(recipe.stationary(target).probabilities())
     tempered = [temper_to(known.log_density, one @ known.log_density) for one in exact]
-    return {"shares": np.asarray(shares), "laws": np.asarray(exact), "tempered": np.asarray(tempered)}
+    return {
+        "shares": np.asarray(fractions),
+        "distributions": np.asarray(exact),
+        "tempered": np.asarray(tempered),
+    }
 
 
 def temper_to(log_density: np.ndarray, wanted: float) -> np.ndarray:
@@ -101,7 +105,11 @@ def tilt_mixture(strengths: Sequence[float], temperatures: Sequence[float]) -> C
     fraction = np.asarray(responsibilities[:, planted.flat], float)
 
     def tilt(strength: float) -> np.ndarray:
-        return samplers.roughness_tilted(strength=strength, differences="exact").log_law(target).positions()
+        return (
+            samplers.roughness_tilted(strength=strength, differences="exact")
+            .stationary(target)
+            .probabilities()
+        )
 
     found = {
         "tilted": [tilt(strength) for strength in strengths],
@@ -140,21 +148,21 @@ def _describe(name: str, solutions: Mapping[str, np.ndarray], size: SimpleNamesp
 
 def _describe_tilt(found: Content, size: SimpleNamespace) -> list[Row]:
     known = SmallTarget(paper_bernoulli())
-    parts = (found["shares"], found["laws"], found["tempered"])
+    parts = (found["shares"], found["distributions"], found["tempered"])
     return [
         {
             "strength": strength,
             "is_reference": strength == 0,
-            "flat": known.flat_mass(shares),
+            "flat": known.flat_mass(fractions),
             "flat_exact": float(known.flat_mass(exact)),
             "flat_tempered": float(known.flat_mass(tempered)),
-            "sharp": known.sharp_mass(shares),
+            "sharp": known.sharp_mass(fractions),
             "sharp_exact": float(known.sharp_mass(exact)),
             "sharp_tempered": float(known.sharp_mass(tempered)),
-            "log_density": shares @ known.log_density,
+            "log_density": fractions @ known.log_density,
             "log_density_exact": float(exact @ known.log_density),
         }
-        for strength, shares, exact, tempered in zip(size.strengths, *parts, strict=True)
+        for strength, fractions, exact, tempered in zip(size.strengths, *parts, strict=True)
     ]
 
 

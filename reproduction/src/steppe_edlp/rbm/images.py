@@ -30,8 +30,8 @@ def spoil(images: np.ndarray, condition: str, seed: int) -> np.ndarray:
     if condition == "noisy":
         return np.clip(images + NOISE * rng.standard_normal(images.shape), 0, 1).astype(np.float32)
     side = round(images.shape[1] ** 0.5)
-    least, most = (max(1, round(length * side / FULL_SIDE)) for length in OCCLUDED_SIDES)
-    lengths = rng.integers(least, most + 1, len(images))
+    minimum, maximum = (max(1, round(length * side / FULL_SIDE)) for length in OCCLUDED_SIDES)
+    lengths = rng.integers(minimum, maximum + 1, len(images))
     corners = [rng.integers(0, side - lengths + 1) for _ in range(2)]
     places = np.arange(side)
     inside = [(places >= corner[:, None]) & (places < (corner + lengths)[:, None]) for corner in corners]

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.diagnostics.exact import stationary_law
+from steppe.diagnostics.exact import stationary_distribution
 from steppe.domain import Ordinal
 from steppe.errors import DomainError
 from steppe.target import Target
@@ -22,18 +22,18 @@ NUM_NODES = 100
 
 
 class ConfinedChain(NamedTuple):
-    """One step of `edula` or `edmala`, and the law it should keep.
+    """One step of `edula` or `edmala`, and the distribution it should keep.
 
     Attributes
     ----------
     matrix
         Probabilities of moves between pairs (state, node), state slowest.
-    law
+    distribution
         The joint `exp{U(θ) − |θ − a|²/(2η)}` restricted to the box, over the same pairs.
     """
 
     matrix: np.ndarray
-    law: np.ndarray
+    distribution: np.ndarray
 
 
 def is_one_site(target: Target) -> bool:
@@ -85,19 +85,19 @@ def confined_chain(
     centers = _softmax(-((nodes - means[:, :, None]) ** 2) / (2 * center_step_size))
     size = levels.size * num_nodes
     matrix = np.einsum("snt,snm->sntm", positions, centers).reshape(size, size)
-    law = _softmax(joint.ravel())
-    return ConfinedChain(_adjusted(matrix, law) if is_adjusted else matrix, law)
+    distribution = _softmax(joint.ravel())
+    return ConfinedChain(_adjusted(matrix, distribution) if is_adjusted else matrix, distribution)
 
 
 def joint_bias(target: Target, step_size: float, coupling_variance: float, center_step_size: float) -> float:
-    """`|joint law of edula − joint|_1` for one site, on an interval that centers do not leave."""
+    """`|joint distribution of edula − joint|_1` for one site, on an interval that centers do not leave."""
     reach = 8 * math.sqrt(coupling_variance / (1 - center_step_size / (4 * coupling_variance)))
     levels = np.asarray(target.domain.enumerate(), float)
     box = (float(levels.min() - reach), float(levels.max() + reach))
     chain = confined_chain(
         target, step_size, center_step_size, coupling_variance, box, is_adjusted=False, num_nodes=200
     )
-    return float(np.abs(stationary_law(chain.matrix) - chain.law).sum())
+    return float(np.abs(stationary_distribution(chain.matrix) - chain.distribution).sum())
 
 
 def _evaluated(target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -111,10 +111,10 @@ def _values_and_gradients(target: Target) -> tuple[Array, Array]:
     return jax.lax.map(target.value_and_grad, target.domain.enumerate())
 
 
-def _adjusted(proposal: np.ndarray, law: np.ndarray) -> np.ndarray:
+def _adjusted(proposal: np.ndarray, distribution: np.ndarray) -> np.ndarray:
     """Metropolis: the smaller of the two flows goes both ways, the rest stays."""
-    flow = law[:, None] * proposal
-    accepted = np.minimum(flow, flow.T) / law[:, None]
+    flow = distribution[:, None] * proposal
+    accepted = np.minimum(flow, flow.T) / distribution[:, None]
     np.fill_diagonal(accepted, 0)
     return accepted + np.diag(1 - accepted.sum(axis=1))
 

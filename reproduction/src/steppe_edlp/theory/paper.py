@@ -12,10 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from steppe.diagnostics.exact import spectral_gap, stationary_law, target_law, transition_matrix
+from steppe.diagnostics.exact import (
+    spectral_gap,
+    stationary_distribution,
+    target_distribution,
+    transition_matrix,
+)
 from steppe.samplers import dula
 from steppe.target import Target
-from steppe.theory.bounds import MAX_PAIRED, Bound, check_stable, compared
+from steppe.theory.bounds import MAX_PAIRED, Bound, check_stable, compare_bound
 from steppe.theory.constants import Box, Constants, constants, largest_norm
 from steppe_edlp.theory.confined import ConfinedChain, confined_chain, is_one_site
 
@@ -42,18 +47,18 @@ class PrintedDrift(NamedTuple):
 
 
 def dula_bias(target: Target, step_size: float) -> Bound:
-    """`|law of dula − π|_1 ≤ Z exp(M/4 − 1/(2α))`, from which Proposition 5.4 descends.
+    """`|distribution of dula − π|_1 ≤ Z exp(M/4 − 1/(2α))`, from which Proposition 5.4 descends.
 
     Not invariant under adding a constant to `U`, although both sides of a true statement would be.
     """
     figures = constants(target)
     exact = None
     if figures.num_states <= MAX_PAIRED:
-        law = stationary_law(transition_matrix(dula(step_size=step_size), target))
-        exact = float(np.abs(law - target_law(target)).sum())
+        distribution = stationary_distribution(transition_matrix(dula(step_size=step_size), target))
+        exact = float(np.abs(distribution - target_distribution(target)).sum())
     log_value = figures.log_normalizer + figures.curvature.lipschitz / 4 - 1 / (2 * step_size)
     assumptions = _assumptions(figures, step_size) | _quadratic(figures)
-    return compared(log_value, assumptions, exact, largest=2.0, terms={"log_Z": figures.log_normalizer})
+    return compare_bound(log_value, assumptions, exact, largest=2.0, terms={"log_Z": figures.log_normalizer})
 
 
 def proposition_5_4(
@@ -64,7 +69,7 @@ def proposition_5_4(
     *,
     center_box: Box | None = None,
 ) -> Bound:
-    """`|law of edula − joint|_1 ≤ Z exp{M/4 − 1/(2α) + (Δ² − ϑ)/(2η)}`.
+    """`|distribution of edula − joint|_1 ≤ Z exp{M/4 − 1/(2α) + (Δ² − ϑ)/(2η)}`.
 
     Parameters
     ----------
@@ -78,10 +83,14 @@ def proposition_5_4(
     figures = constants(target, center_box=center_box)
     numbers = step_size, center_step_size, coupling_variance
     chain = _confined_chain(target, numbers, center_box, is_adjusted=False)
-    exact = None if chain is None else float(np.abs(stationary_law(chain.matrix) - chain.law).sum())
+    exact = (
+        None
+        if chain is None
+        else float(np.abs(stationary_distribution(chain.matrix) - chain.distribution).sum())
+    )
     log_value = _log_bias(figures, step_size, coupling_variance)
     assumptions = _assumptions(figures, step_size) | _confined(figures) | _quadratic(figures)
-    return compared(log_value, assumptions, exact, largest=2.0, terms={"log_Z": figures.log_normalizer})
+    return compare_bound(log_value, assumptions, exact, largest=2.0, terms={"log_Z": figures.log_normalizer})
 
 
 def theorem_5_5(
@@ -115,7 +124,7 @@ def theorem_5_5(
     numbers = step_size, center_step_size, coupling_variance
     chain = _confined_chain(target, numbers, center_box, is_adjusted=False)
     exact = None if chain is None else _worst_distance(chain, num_steps)
-    return compared(
+    return compare_bound(
         float(np.logaddexp(log_memory, log_bias)),
         _assumptions(figures, step_size) | _confined(figures),
         exact,
@@ -195,11 +204,13 @@ def _confined_chain(
 
 
 def _worst_distance(chain: ConfinedChain, num_steps: float) -> float:
-    """Total variation from the law after `k` steps from the worst start, or in the limit."""
+    """Total variation from the distribution after `k` steps from the worst start, or in the limit."""
     is_limit = num_steps == math.inf
     matrix = chain.matrix
-    after = stationary_law(matrix)[None] if is_limit else np.linalg.matrix_power(matrix, int(num_steps))
-    return float(0.5 * np.abs(after - chain.law).sum(axis=1).max())
+    after = (
+        stationary_distribution(matrix)[None] if is_limit else np.linalg.matrix_power(matrix, int(num_steps))
+    )
+    return float(0.5 * np.abs(after - chain.distribution).sum(axis=1).max())
 
 
 def _assumptions(figures: Constants, step_size: float) -> dict[str, bool]:

@@ -13,8 +13,8 @@ from jax.tree_util import Partial
 from steppe import samplers, theory
 from steppe.diagnostics.exact import (
     proximal_matrix,
-    stationary_law,
-    target_law,
+    stationary_distribution,
+    target_distribution,
     total_variation,
     transition_matrix,
 )
@@ -90,17 +90,17 @@ BOUNDS: dict[str, Callable[[float], Bound]] = {
 def find_small_step_limit(step_size: float) -> Content:
     """Probability of the bit of `hidden_unit` under `dula` at a small step, and under `π`."""
     target = HIDDEN_BIT
-    exact = stationary_law(transition_matrix(samplers.dula(step_size=step_size), target))
-    return {"limit": float(exact[1]), "target": float(target_law(target)[1])}
+    exact = stationary_distribution(transition_matrix(samplers.dula(step_size=step_size), target))
+    return {"limit": float(exact[1]), "target": float(target_distribution(target)[1])}
 
 
 def compare_marginal(xs: Sequence[float]) -> Content:
     """Total variation between `π` and the positions of the joint distribution, over `η`."""
     target = paper_bernoulli()
-    found = [stationary_law(proximal_matrix(target, x)) for x in xs]
+    found = [stationary_distribution(proximal_matrix(target, x)) for x in xs]
     return {
         "x": np.asarray(xs),
-        "distance": np.array([total_variation(p, target_law(target)) for p in found]),
+        "distance": np.array([total_variation(p, target_distribution(target)) for p in found]),
     }
 
 
@@ -111,8 +111,8 @@ def compare_effective_step(xs: Sequence[float]) -> Content:
     for variance in xs:
         step = theory.effective_step_size(step_size, variance, center_step)
         recipe = samplers.edula(step_size=step_size, center_step_size=center_step, coupling_variance=variance)
-        exact = recipe.log_law(target).positions()
-        distances.append(total_variation(exact, theory.quadratic_law(target, step.inverse)))
+        exact = recipe.stationary(target).probabilities()
+        distances.append(total_variation(exact, theory.quadratic_distribution(target, step.inverse)))
     return {"x": np.asarray(xs), "distance": np.array(distances)}
 
 

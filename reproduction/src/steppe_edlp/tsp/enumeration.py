@@ -1,4 +1,4 @@
-"""The paper's eight cities by enumeration: the exact law of costs, and which cheap tours are robust.
+"""The paper's eight cities by enumeration: the exact distribution of costs, and which cheap tours are robust.
 
 A cycle is a tour begun at city 0 (the cost does not depend on where a tour begins): 5040 of them. Two cycles
 are neighbours if one swap of two cities leads from one to the other; that is the smallest disruption of a
@@ -21,7 +21,7 @@ SAME_COST = 0.1
 
 
 class Costs(NamedTuple):
-    """The law of costs under π ∝ exp(−cost) over all tours.
+    """The distribution of costs under π ∝ exp(−cost) over all tours.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Costs(NamedTuple):
         The ends.
     optimal_share
         Mass of the shortest cycle.
-    tours, costs, law
+    tours, costs, distribution
         All 40 320 tours, their costs and probabilities.
     """
 
@@ -42,7 +42,7 @@ class Costs(NamedTuple):
     optimal_share: float
     tours: np.ndarray
     costs: np.ndarray
-    law: np.ndarray
+    distribution: np.ndarray
 
 
 class Minima(NamedTuple):
@@ -55,7 +55,7 @@ class Minima(NamedTuple):
     rises
         Mean extra cost of one swap.
     within_budget
-        Share of the cycles one swap away that the budget allows.
+        Fraction of the cycles one swap away that the budget allows.
     budget
         Largest cost that counts as affordable.
     flattest, sharpest
@@ -81,17 +81,17 @@ def enumerate_costs() -> Costs:
     target: Any = tsp_paper("permutation")
     tours = np.asarray(list(itertools.permutations(range(8))))
     costs = np.asarray(target.cost(jnp.asarray(tours, float)), float)
-    law = np.exp(-costs) / np.exp(-costs).sum()
-    mean = float(law @ costs)
+    distribution = np.exp(-costs) / np.exp(-costs).sum()
+    mean = float(distribution @ costs)
     return Costs(
         mean,
-        float(np.sqrt(law @ (costs - mean) ** 2)),
+        float(np.sqrt(distribution @ (costs - mean) ** 2)),
         float(costs.min()),
         float(costs.max()),
-        float(law[costs < costs.min() + 1e-4].sum()),
+        float(distribution[costs < costs.min() + 1e-4].sum()),
         tours,
         costs,
-        law,
+        distribution,
     )
 
 
@@ -99,7 +99,7 @@ def draw_exactly(seeds: Sequence[int], draws_per_seed: int) -> np.ndarray:
     """Tours from π, seed by seed.
 
     Those of a seed are spread evenly over costs, which lowers the noise of their mean. Every one of them by
-    itself has law π, and those of different seeds are independent.
+    itself has distribution π, and those of different seeds are independent.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def draw_exactly(seeds: Sequence[int], draws_per_seed: int) -> np.ndarray:
     order = np.argsort(exact.costs, kind="stable")
     offsets = np.asarray([np.random.default_rng(seed).uniform() for seed in seeds])
     levels = (offsets[:, None] + np.arange(draws_per_seed)).ravel() / draws_per_seed
-    found = np.searchsorted(np.cumsum(exact.law[order]), levels)
+    found = np.searchsorted(np.cumsum(exact.distribution[order]), levels)
     return exact.tours[order[np.minimum(found, len(order) - 1)]]
 
 
@@ -122,7 +122,7 @@ def find_minima(share_of_mean: float = 1.0) -> Minima:
     Parameters
     ----------
     share_of_mean
-        The budget as a share of the mean cost under π.
+        The budget as a fraction of the mean cost under π.
     """
     exact = enumerate_costs()
     starts_at_zero = exact.tours[:, 0] == 0

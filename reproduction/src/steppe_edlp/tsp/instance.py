@@ -11,7 +11,7 @@ from steppe import datasets, targets
 from steppe.routes import RobustSolutions, robust_solutions
 from steppe.run.anneal import anneal
 from steppe.run.sample import sample
-from steppe.run.schedule import geometric, schedule
+from steppe.run.schedule import geometric_schedule, parameter_schedule
 from steppe.samplers.permutations import informed_permutation
 from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.work import Content, Work
@@ -61,7 +61,7 @@ def solve(distances: np.ndarray, seed: int, size: Size) -> Solved:
     target: Any = targets.tsp(distances)
     unit, is_symmetric = find_unit(distances), bool((distances == distances.T).all())
     hot, cold = (HOT, COLD) if is_symmetric else (HOT_ASYMMETRIC, COLD_ASYMMETRIC)
-    cooling = schedule(inverse_temperature=geometric(1 / (hot * unit), 1 / (cold * unit)))
+    cooling = parameter_schedule(inverse_temperature=geometric_schedule(1 / (hot * unit), 1 / (cold * unit)))
     key_anneal, key_sample = jax.random.split(jax.random.key(seed))
     annealed = anneal(
         target,

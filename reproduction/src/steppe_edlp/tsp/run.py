@@ -40,7 +40,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     return Found(
         rows={
             "runs": [_describe_run(name, answers[name], request, printed.get(name)) for name in recipes],
-            "law": _describe_distributions(answers),
+            "distribution": _describe_distributions(answers),
             "minima": _describe_minima(minima),
         },
         facts={
@@ -83,9 +83,9 @@ def _measure(recipe: Recipe, request: Request, size: SimpleNamespace) -> Content
     costs = find_costs(walked.codes[len(seeds) :]).reshape(len(seeds), -1)
     return {
         **_summarize(own, size),
-        "law_mean": costs.mean(axis=1),
-        "law_square": (costs**2).mean(axis=1),
-        "law_optimal": (costs < enumerate_costs().optimum + 1e-3).mean(axis=1),
+        "distribution_mean": costs.mean(axis=1),
+        "mean_square": (costs**2).mean(axis=1),
+        "optimal_distribution": (costs < enumerate_costs().optimum + 1e-3).mean(axis=1),
         "steps": walked.codes.shape[1],
         "chains": len(walked.codes),
     }
@@ -131,14 +131,14 @@ def _describe_distributions(answers: Mapping[str, Content]) -> list[Row]:
     first = {"sampler": "π, enumerated", "mean": exact.mean, "std": exact.std, "optimal": exact.optimal_share}
     rows: list[Row] = [{**first, "is_reference": True}]
     for name, answer in answers.items():
-        mean, square = answer["law_mean"], answer["law_square"]
+        mean, square = answer["distribution_mean"], answer["mean_square"]
         rows.append(
             {
                 "sampler": name,
                 "mean": mean,
                 "std": _take_root(estimate_mean(square - 2 * exact.mean * mean + exact.mean**2)),
                 "std_about_own_mean": float(np.sqrt(square.mean() - mean.mean() ** 2)),
-                "optimal": answer["law_optimal"],
+                "optimal": answer["optimal_distribution"],
             }
         )
     return rows
@@ -152,5 +152,6 @@ def _take_root(square: Estimate) -> Estimate:
 def _describe_minima(found: Minima) -> list[Row]:
     ordered = sorted(zip(found.costs, found.rises, found.within_budget, strict=True))
     return [
-        {"cost": float(cost), "rise": float(rise), "within": float(share)} for cost, rise, share in ordered
+        {"cost": float(cost), "rise": float(rise), "within": float(fraction)}
+        for cost, rise, fraction in ordered
     ]

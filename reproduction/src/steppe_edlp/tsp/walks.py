@@ -25,7 +25,7 @@ DIGITS = NUM_CITIES ** np.arange(NUM_CITIES)[::-1]
 
 
 class Walk(NamedTuple):
-    """What chains did, chain × step: tours as codes, and the share of steps that changed the tour."""
+    """What chains did, chain × step: tours as codes, and the fraction of steps that changed the tour."""
 
     codes: np.ndarray
     moves: np.ndarray

@@ -7,10 +7,10 @@ exact value under `π` where the domain is small enough to enumerate.
 from steppe.diagnostics.flatness.annealed import local_entropy
 from steppe.diagnostics.flatness.basins import (
     BasinMass,
-    Climb,
+    LocalSearch,
     Occupancy,
     basin_mass,
-    climb,
+    local_search,
     occupancy,
 )
 from steppe.diagnostics.flatness.exact_entropy import (
@@ -18,24 +18,29 @@ from steppe.diagnostics.flatness.exact_entropy import (
     local_entropy_ball,
     local_entropy_enumerated,
 )
-from steppe.diagnostics.flatness.gaps import NoiseDrop, OneSiteGaps, noise_drop, one_site_gaps
+from steppe.diagnostics.flatness.single_site import (
+    NoiseDrop,
+    SingleSiteDifferences,
+    noise_drop,
+    single_site_differences,
+)
 from steppe.diagnostics.spectrum import InteractionSpectrum, interaction_spectrum
 
 __all__ = [
     "BasinMass",
-    "Climb",
     "InteractionSpectrum",
     "LocalEntropy",
+    "LocalSearch",
     "NoiseDrop",
     "Occupancy",
-    "OneSiteGaps",
+    "SingleSiteDifferences",
     "basin_mass",
-    "climb",
     "interaction_spectrum",
     "local_entropy",
     "local_entropy_ball",
     "local_entropy_enumerated",
+    "local_search",
     "noise_drop",
     "occupancy",
-    "one_site_gaps",
+    "single_site_differences",
 ]

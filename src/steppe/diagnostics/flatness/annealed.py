@@ -2,9 +2,10 @@
 
 Notation: with `C(θ') = |θ' − θ|²/(2η)` the wanted sum is over `exp{U(θ') − C(θ')}`. Let `H(θ')` be half the
 one-site differences of `U` at `θ`, summed over the sites in which `θ'` differs. Particles are drawn from the
-product law `exp(H − C)`, whose sum is known, and walk to `exp(U − C)` through `exp{H − C + β(U − U(θ) − H)}`,
+product distribution `exp(H − C)`, whose sum is known, and walk to `exp(U − C)` through `exp{H − C + β(U −
+U(θ) − H)}`,
 `β = 0 … 1`. Each walk has a weight whose mean is the ratio of the two sums, whatever its moves do as long
-as they leave the law at `β` invariant.
+as they leave the distribution at `β` invariant.
 
 Half the differences, and at most one nat per site, is a compromise found by measurement: from `H = 0`
 particles start too far off in high dimension; from the full differences they start too close to `θ`, rarely
@@ -20,7 +21,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.diagnostics.flatness.exact_entropy import LocalEntropy, positive_variance
-from steppe.diagnostics.flatness.log_tables import law_of, log_table, smoothed
+from steppe.diagnostics.flatness.log_tables import log_table, normalize_table, smooth
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
 from steppe.kernel.density import subtract_sums
@@ -82,9 +83,9 @@ def local_entropy(
         Independent walks per state, at least 16. The error falls as one over their square root.
     num_temperatures
         States per walk, at least 1 (plain importance sampling). More make weights more equal: raise it when
-        `effective_size` is a small share of `num_particles`.
+        `effective_size` is a small fraction of `num_particles`.
     exact, batch_size, progress
-        As in `one_site_gaps`.
+        As in `single_site_differences`.
 
     Returns
     -------
@@ -105,8 +106,8 @@ def local_entropy(
     expected = None
     if is_exact_wanted(target, exact):
         table = log_table(target)
-        everywhere = smoothed(table, target.domain, η)
-        expected = means(law_of(table), value=everywhere.ravel(), log_density=table.ravel())
+        everywhere = smooth(table, target.domain, η)
+        expected = means(normalize_table(table), value=everywhere.ravel(), log_density=table.ravel())
     return _with_interval(statistics, num_particles, expected)
 
 
@@ -116,7 +117,7 @@ def _with_interval(
     value, log_density = (np.asarray(statistics[name], float) for name in ("value", "log_density"))
     error, skewness = (np.asarray(statistics[name], float) for name in ("relative_error", "skewness"))
     quantile = NORMAL_975 + (NORMAL_975**3 + NORMAL_975) / (4 * (num_particles - 1))  # of Student's t
-    shifts = [_untransformed(sign * quantile, skewness, num_particles) for sign in (1, -1)]
+    shifts = [_untransform(sign * quantile, skewness, num_particles) for sign in (1, -1)]
     # Never narrower than the rounding of the sums the estimate is made of.
     rounding = 4 * np.finfo(statistics["value"].dtype).eps * np.maximum(np.abs(value), np.abs(log_density))
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -133,7 +134,7 @@ def _with_interval(
     )
 
 
-def _untransformed(quantile: float, skewness: np.ndarray, size: int) -> np.ndarray:
+def _untransform(quantile: float, skewness: np.ndarray, size: int) -> np.ndarray:
     """Quantile of the studentised mean of a skewed sample: the inverse of Hall's cubic transformation."""
     bend = np.where(np.abs(skewness) > 1e-3, skewness, 1e-3) / np.sqrt(size)
     return 3 / bend * (np.cbrt(1 + bend * (quantile - bend / 6)) - 1)
@@ -189,15 +190,15 @@ def _walk(target: Target, path: _Path, key: Array, num_temperatures: int) -> Arr
     key_start, key_moves = jax.random.split(key)
     start = Levels(target.domain, path.reference).sample(_position_keys(key_start))
     betas = jnp.arange(1, num_temperatures) / num_temperatures
-    shares = jnp.asarray(REDRAWN_SHARES)[jnp.arange(num_temperatures - 1) % len(REDRAWN_SHARES)]
+    fractions = jnp.asarray(REDRAWN_SHARES)[jnp.arange(num_temperatures - 1) % len(REDRAWN_SHARES)]
 
     def step(particle: _Particle, inputs: tuple[Array, ...]) -> tuple[_Particle, Array]:
-        moved = _moved(target, path, particle, *inputs)
+        moved = _move(target, path, particle, *inputs)
         return moved, moved.excess
 
     first = _particle(target, path, start)
     keys = jax.random.split(key_moves, (num_temperatures - 1, 2))
-    _, others = jax.lax.scan(step, first, (keys, betas, shares))
+    _, others = jax.lax.scan(step, first, (keys, betas, fractions))
     return (first.excess + jnp.sum(others)) / num_temperatures
 
 
@@ -207,15 +208,15 @@ def _particle(target: Target, path: _Path, position: Array) -> _Particle:
     return _Particle(position, value - path.log_density - jnp.sum(halves), table)
 
 
-def _moved(
-    target: Target, path: _Path, particle: _Particle, keys: Array, beta: Array, share: Array
+def _move(
+    target: Target, path: _Path, particle: _Particle, keys: Array, beta: Array, fraction: Array
 ) -> _Particle:
-    """One Metropolis move that leaves the law at `β` invariant."""
+    """One Metropolis move that leaves the distribution at `β` invariant."""
     domain, (key_position, key_accept) = target.domain, keys
 
     def proposal(state: _Particle) -> Flips | Levels:
         guide = path.reference + beta * (state.table - path.half_differences)
-        return _redraw(domain, state.position, guide, share)
+        return _redraw(domain, state.position, guide, fraction)
 
     forward = proposal(particle)
     proposed = _particle(target, path, forward.sample(_position_keys(key_position)))
@@ -233,15 +234,15 @@ def _position_keys(key: Array) -> Keys:
     return Keys(center=key, position=key, accept=key)  # only the position is drawn
 
 
-def _redraw(domain: Domain, position: Array, table: Array, share: Array) -> Flips | Levels:
+def _redraw(domain: Domain, position: Array, table: Array, fraction: Array) -> Flips | Levels:
     """Every site, with probability `share`, drawn afresh from `softmax` of its row."""
     stays = domain.squared_jumps(position) == 0
     if domain.is_two_level:
         gain = jnp.sum(jnp.where(stays, -table, table), axis=1)
-        leave = jnp.log(share) - jax.nn.softplus(-gain)
-        return Flips(domain, position, leave - jnp.log(1 - share + share * jax.nn.sigmoid(-gain)))
-    log_probs = jnp.log(share) + jax.nn.log_softmax(table, axis=1)
-    return Levels(domain, jnp.where(stays, jnp.logaddexp(jnp.log1p(-share), log_probs), log_probs))
+        leave = jnp.log(fraction) - jax.nn.softplus(-gain)
+        return Flips(domain, position, leave - jnp.log(1 - fraction + fraction * jax.nn.sigmoid(-gain)))
+    log_probs = jnp.log(fraction) + jax.nn.log_softmax(table, axis=1)
+    return Levels(domain, jnp.where(stays, jnp.logaddexp(jnp.log1p(-fraction), log_probs), log_probs))
 
 
 def _at(domain: Domain, position: Array, table: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.diagnostics.flatness.log_tables import law_of, log_table, steepest_roots
+from steppe.diagnostics.flatness.log_tables import log_table, normalize_table, steepest_roots
 from steppe.diagnostics.neighbours import after, gains
 from steppe.diagnostics.states import Progress, flat_states, is_exact_wanted, map_states
 from steppe.errors import DomainError
@@ -20,7 +20,7 @@ from steppe.validation import count, positive
 ROUNDINGS = 8
 
 
-class Climb(NamedTuple):
+class LocalSearch(NamedTuple):
     """Where steepest ascent ends.
 
     Attributes
@@ -55,7 +55,7 @@ class BasinMass(NamedTuple):
     modes
         Local maxima, `(num_modes, *domain.shape)`.
     mass
-        Share of `π`, or of the states given, that climbs to each.
+        Fraction of `π`, or of the states given, that climbs to each.
     standard_error
         Of each share; zero when all states were enumerated.
     mode_log_density
@@ -63,7 +63,7 @@ class BasinMass(NamedTuple):
     mean_log_density
         Mean of `U`: under `π` when all states were enumerated, else over the states given.
     exact_under_target
-        Share of `π` for the same modes, where it was enumerated.
+        Fraction of `π` for the same modes, where it was enumerated.
     """
 
     modes: np.ndarray
@@ -80,7 +80,7 @@ class Occupancy(NamedTuple):
     Attributes
     ----------
     share
-        Share of the states given, per mode.
+        Fraction of the states given, per mode.
     standard_error
         Of each share.
     mean_log_density
@@ -89,20 +89,20 @@ class Occupancy(NamedTuple):
         `π` of each mode, where it was enumerated.
     """
 
-    share: np.ndarray
+    fraction: np.ndarray
     standard_error: np.ndarray
     mean_log_density: float | None
     exact_under_target: np.ndarray | None
 
 
-def climb(
+def local_search(
     target: Target,
     positions: ArrayLike,
     *,
     max_steps: int = 10_000,
     batch_size: int = 32,
     progress: Progress | None = None,
-) -> Climb:
+) -> LocalSearch:
     """Follow the best change (of one site, or of an order by one move) until none improves.
 
     Parameters
@@ -114,15 +114,15 @@ def climb(
     max_steps
         Give up after this many changes.
     batch_size, progress
-        As in `one_site_gaps`; a batch takes as long as its longest climb.
+        As in `single_site_differences`; a batch takes as long as its longest climb.
 
     Notes
     -----
     Of equally good changes the first is made, in the order of sites, then levels. A plateau is not crossed.
     """
-    limit = count("climb(max_steps=...)", max_steps)
+    limit = count("local_search(max_steps=...)", max_steps)
     statistics = map_states(_climb, target, positions, limit, batch_size=batch_size, progress=progress)
-    return Climb(**statistics, mean_log_density=float(np.mean(statistics["log_density"])))
+    return LocalSearch(**statistics, mean_log_density=float(np.mean(statistics["log_density"])))
 
 
 def basin_mass(
@@ -147,14 +147,14 @@ def basin_mass(
     effective_size
         How many independent states the given ones are worth, for the error; their number by default.
     max_steps, batch_size, progress
-        As in `climb`.
+        As in `local_search`.
     exact
-        As in `one_site_gaps`.
+        As in `single_site_differences`.
     """
     if positions is None:
         return basins_of_table(target, log_table(target))
     flat, _ = flat_states(target, positions)
-    climbed = climb(target, flat, max_steps=max_steps, batch_size=batch_size, progress=progress)
+    climbed = local_search(target, flat, max_steps=max_steps, batch_size=batch_size, progress=progress)
     if not climbed.is_converged.all():
         raise DomainError(
             f"{np.sum(~climbed.is_converged)} of {len(flat)} states had not reached a local maximum after "
@@ -163,12 +163,12 @@ def basin_mass(
     rows = climbed.modes.reshape(len(flat), -1)
     _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    modes, share = climbed.modes[first[order]], counts[order] / len(flat)
+    modes, fraction = climbed.modes[first[order]], counts[order] / len(flat)
     expected = _exact_masses(target, modes) if is_exact_wanted(target, exact) else None
     return BasinMass(
         modes,
-        share,
-        share_error(share, positive("basin_mass(effective_size=...)", effective_size, len(flat))),
+        fraction,
+        share_error(fraction, positive("basin_mass(effective_size=...)", effective_size, len(flat))),
         climbed.mode_log_density[first[order]],
         climbed.mean_log_density,
         expected,
@@ -183,7 +183,7 @@ def occupancy(
     effective_size: float | None = None,
     exact: bool | None = None,
 ) -> Occupancy:
-    """Share of states that are exactly at each of some modes.
+    """Fraction of states that are exactly at each of some modes.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def occupancy(
     effective_size
         How many independent states the given ones are worth, for the error; their number by default.
     exact
-        As in `one_site_gaps`.
+        As in `single_site_differences`.
     """
     wanted, states = np.asarray(modes), np.asarray(positions)
     shape = wanted.shape[1:]
@@ -207,17 +207,17 @@ def occupancy(
         )
     states = states.reshape((-1, *shape))
     axes = tuple(range(1, states.ndim))
-    share = np.array([np.mean(np.all(states == mode, axis=axes)) for mode in wanted])
+    fraction = np.array([np.mean(np.all(states == mode, axis=axes)) for mode in wanted])
     mean = expected = None
     if target is not None:
         mean = float(np.mean(map_states(_log_density, target, states)))
         if is_exact_wanted(target, exact):
-            expected = law_of(log_table(target))[_indices(target, wanted)]
+            expected = normalize_table(log_table(target))[_indices(target, wanted)]
     size = positive("occupancy(effective_size=...)", effective_size, len(states))
-    return Occupancy(share, share_error(share, size), mean, expected)
+    return Occupancy(fraction, share_error(fraction, size), mean, expected)
 
 
-def resolved(target: Target, state: Array, table: Array) -> Array:
+def resolve(target: Target, state: Array, table: Array) -> Array:
     """Differences in a table of gains that are rounding, of the values if the target makes none."""
     sizes = jnp.abs(table) if makes_tables(target) else jnp.abs(target.log_density(state))
     largest = jnp.max(jnp.where(jnp.isfinite(sizes), sizes, 0))
@@ -228,7 +228,7 @@ def _climb(target: Target, position: Array, max_steps: Array) -> dict[str, Array
     def best_change(state: Array) -> tuple[Array, Array]:
         table, is_change = gains(target, state)
         table = jnp.where(is_change, table, -jnp.inf)
-        resolution = resolved(target, state, table)
+        resolution = resolve(target, state, table)
         gain = jnp.max(table)
         return gain > 2 * resolution, jnp.argmax(table >= gain - resolution)
 
@@ -263,20 +263,20 @@ def _roots(target: Target, table: np.ndarray) -> np.ndarray:
 
 def basins_of_table(target: Target, table: np.ndarray) -> BasinMass:
     """Exact mass of every basin, from the table of all log-densities."""
-    law = law_of(table)
-    mass = np.bincount(_roots(target, table), weights=law, minlength=law.size)
+    distribution = normalize_table(table)
+    mass = np.bincount(_roots(target, table), weights=distribution, minlength=distribution.size)
     indices = np.flatnonzero(mass)
     indices = indices[np.argsort(-mass[indices], kind="stable")]
     modes = np.asarray(target.domain.enumerate()[indices])
     values = table.ravel()
-    mean = float(law[law > 0] @ values[law > 0])
+    mean = float(distribution[distribution > 0] @ values[distribution > 0])
     return BasinMass(modes, mass[indices], np.zeros(len(indices)), values[indices], mean, mass[indices])
 
 
 def _exact_masses(target: Target, modes: np.ndarray) -> np.ndarray:
     table = log_table(target)
-    law = law_of(table)
-    mass = np.bincount(_roots(target, table), weights=law, minlength=law.size)
+    distribution = normalize_table(table)
+    mass = np.bincount(_roots(target, table), weights=distribution, minlength=distribution.size)
     return mass[_indices(target, modes)]
 
 
@@ -284,10 +284,10 @@ def _indices(target: Target, states: np.ndarray) -> np.ndarray:
     return np.asarray(target.domain.index(jnp.asarray(states, jnp.result_type(float))))
 
 
-def share_error(share: np.ndarray, size: float) -> np.ndarray:
+def share_error(fraction: np.ndarray, size: float) -> np.ndarray:
     """Standard error of shares among `size` independent states.
 
-    Agresti–Coull: a share of 0 or 1 among finitely many states is not certain.
+    Agresti–Coull: a fraction of 0 or 1 among finitely many states is not certain.
     """
-    shrunk = (share * size + 2) / (size + 4)
+    shrunk = (fraction * size + 2) / (size + 4)
     return np.sqrt(shrunk * (1 - shrunk) / (size + 4))

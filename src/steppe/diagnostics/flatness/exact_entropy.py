@@ -15,11 +15,11 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.diagnostics.flatness.log_tables import (
-    law_of,
     log_table,
-    smoothed,
-    smoothed_about,
-    smoothed_within,
+    normalize_table,
+    smooth,
+    smooth_about,
+    smooth_within,
 )
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import MAX_ENUMERATED, Domain
@@ -77,16 +77,16 @@ def local_entropy_enumerated(target: Target, centers: ArrayLike, coupling_varian
     array = np.asarray(centers, float)
     if array.shape[max(array.ndim - len(domain.shape), 0) :] != domain.shape:
         raise DomainError(f"`centers` must have shape (..., *{domain.shape}); got {array.shape}.")
-    everywhere = smoothed(table, domain, η)
+    everywhere = smooth(table, domain, η)
     lead = array.shape[: array.ndim - len(domain.shape)]
     if domain.contains(array):
         index = np.asarray(domain.index(jnp.asarray(array, jnp.result_type(float))))
         values, log_density = everywhere.ravel()[index], table.ravel()[index]
     else:
         rows = array.reshape((-1, *domain.shape))
-        values = np.reshape([smoothed_about(table, domain, row, η) for row in rows], lead)
+        values = np.reshape([smooth_about(table, domain, row, η) for row in rows], lead)
         log_density = np.full(lead, np.nan)
-    return _exact(values, log_density, _expected(table, everywhere))
+    return _exact(values, log_density, _expect(table, everywhere))
 
 
 def local_entropy_ball(
@@ -112,7 +112,7 @@ def local_entropy_ball(
     coupling_variance
         `η > 0`; infinite (the default) for the plain log-mass of the ball.
     exact, batch_size, progress
-        As in `one_site_gaps`.
+        As in `single_site_differences`.
 
     Notes
     -----
@@ -130,7 +130,7 @@ def local_entropy_ball(
     expected = None
     if is_exact_wanted(target, exact):
         table = log_table(target)
-        expected = _expected(table, smoothed_within(table, target.domain, η, radius))
+        expected = _expect(table, smooth_within(table, target.domain, η, radius))
     return _exact(values, log_density, expected)
 
 
@@ -213,8 +213,8 @@ def _neighbour_values(target: Target, position: Array) -> Array:
     return jax.vmap(over_levels, (0, None))(jnp.arange(domain.num_sites), jnp.arange(domain.max_levels))
 
 
-def _expected(table: np.ndarray, values: np.ndarray) -> dict[str, float]:
-    return means(law_of(table), value=values.ravel(), log_density=table.ravel())
+def _expect(table: np.ndarray, values: np.ndarray) -> dict[str, float]:
+    return means(normalize_table(table), value=values.ravel(), log_density=table.ravel())
 
 
 def _exact(values: np.ndarray, log_density: np.ndarray, expected: dict[str, float] | None) -> LocalEntropy:

@@ -30,7 +30,7 @@ def _log_densities(target: Target, states: Array) -> Array:
     return jax.lax.map(target.log_density, states, batch_size=1024)
 
 
-def law_of(table: np.ndarray) -> np.ndarray:
+def normalize_table(table: np.ndarray) -> np.ndarray:
     """`π` over `domain.enumerate()`."""
     weights = np.exp(table - table.max()).ravel()
     return weights / weights.sum()
@@ -54,14 +54,14 @@ def distances_to(domain: Domain, center: np.ndarray) -> list[np.ndarray]:
     ]
 
 
-def smoothed(table: np.ndarray, domain: Domain, coupling_variance: float) -> np.ndarray:
+def smooth(table: np.ndarray, domain: Domain, coupling_variance: float) -> np.ndarray:
     """`log Σ_θ' exp{table(θ') − |θ' − θ|²/(2η)}` for every state `θ`."""
     for site, distances in enumerate(level_distances(domain)):
         table = _log_product(table, -distances / (2 * coupling_variance), site)
     return table
 
 
-def smoothed_about(
+def smooth_about(
     table: np.ndarray, domain: Domain, center: np.ndarray, coupling_variance: float
 ) -> np.ndarray:
     """The same about one point: every step sums the first axis away."""
@@ -71,7 +71,7 @@ def smoothed_about(
     return table
 
 
-def smoothed_within(table: np.ndarray, domain: Domain, coupling_variance: float, radius: int) -> np.ndarray:
+def smooth_within(table: np.ndarray, domain: Domain, coupling_variance: float, radius: int) -> np.ndarray:
     """`smoothed`, restricted to states that differ in at most `radius` sites."""
     shells = [table] + [np.full_like(table, -np.inf) for _ in range(radius)]
     for site, distances in enumerate(level_distances(domain)):

@@ -52,18 +52,20 @@ KNOBS = (
     ),
 )  # fmt: skip
 
-# Bound on the total variation between EDULA's exact law and the one shown, at three settings; tested.
+# Bound on the total variation between EDULA's exact distribution and the one shown, at three settings;
+# tested.
 EDULA_CHECKED = ((0.5, 0.5, 0.5), (0.5, 1.0, 0.4), (0.2, 0.1, 0.1))  # α, α_a, η
 EDULA_ERROR = 0.004
 
-LAWS = (
+DISTRIBUTIONS = (
     ("dula", "DULA", "Steps along the gradient, never corrected. Exact for this target."),
     (
         "edula",
         "EDULA",
         (
-            "DULA's law at 1/α_eff = 1/α − 1/(4η − αₐ). Exact only for quadratic U; here an approximation, "
-            f"within {EDULA_ERROR} in TV where the exact law was computed."
+            "DULA's distribution at 1/α_eff = 1/α − 1/(4η − αₐ). Exact only for quadratic U; here an "
+            "approximation, "
+            f"within {EDULA_ERROR} in TV where the exact distribution was computed."
         ),
     ),
     ("tilt", "Tilt", "exp(U − λR), R the mean change of U over the four flips. Exact."),

@@ -9,10 +9,10 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from steppe.errors import MissingPackageError
-from steppe.optional import needed
+from steppe.optional import require
 from steppe.report import cells
 from steppe.report.page import view
-from steppe.report.page.explore import KNOBS, LAWS, list_explore_data
+from steppe.report.page.explore import DISTRIBUTIONS, KNOBS, list_explore_data
 from steppe.report.terminal import OUTCOME_MARKS
 from steppe.results import Results
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = "templates"
-SCRIPTS = ("tables.js", "figures.js", "laws.js", "explore.js")
+SCRIPTS = ("tables.js", "figures.js", "distributions.js", "explore.js")
 
 
 def render_page(gathered: view.Gathered) -> str:
     """Return the page of everything gathered."""
     environment = _set_up()
-    markupsafe = needed("markupsafe", "report", "The page")
+    markupsafe = require("markupsafe", "report", "The page")
     css, script, explored = _read_packaged("page.css"), _join_scripts(), view.find_explored(gathered)
     all_results = [section.results for section in gathered.sections]
     verdicts = [verdict for results in all_results for verdict in results.verdicts]
@@ -46,7 +46,7 @@ def render_page(gathered: view.Gathered) -> str:
         explored=explored,
         data=data,
         knobs=KNOBS,
-        laws=LAWS,
+        distributions=DISTRIBUTIONS,
         css=markupsafe.Markup(css),
         script=markupsafe.Markup(script),
         policy=_write_policy(css, script),
@@ -63,7 +63,7 @@ def render_fragment(results: Results) -> str | None:
 
 
 def _set_up() -> "Environment":
-    jinja2 = needed("jinja2", "report", "The page")
+    jinja2 = require("jinja2", "report", "The page")
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_read_packaged),
         autoescape=True,

@@ -58,10 +58,10 @@ class Adapt:
     pooled: bool = False
 
     def __post_init__(self) -> None:
-        for name, most in (("acceptance", 1.0), ("flip_rate", 1.0), ("center_distance", math.inf)):
+        for name, maximum in (("acceptance", 1.0), ("flip_rate", 1.0), ("center_distance", math.inf)):
             value = getattr(self, name)
-            if value is not None and not _is_between(value, most):
-                bound = "positive and finite" if most == math.inf else "between 0 and 1"
+            if value is not None and not _is_between(value, maximum):
+                bound = "positive and finite" if maximum == math.inf else "between 0 and 1"
                 raise RunError(f"`Adapt({name}=...)` must be {bound}, or None; got {value!r}.")
             object.__setattr__(self, name, None if value is None else float(value))
         if not isinstance(self.pooled, bool):
@@ -73,10 +73,10 @@ class Adapt:
         return self.acceptance is not None or self.flip_rate is not None
 
 
-def _is_between(value: object, most: float) -> bool:
+def _is_between(value: object, maximum: float) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float | np.floating):
         return False
-    return bool(0 < value < most)
+    return bool(0 < value < maximum)
 
 
 def resolve_adaptation(adapt: object, sampler: Sampler) -> "WarmupAdaptation | None":

@@ -21,7 +21,7 @@ import numpy as np
 from steppe.errors import DamagedRunError, RunError, StorageError
 from steppe.run.storage.durable import (
     TEMPORARY,
-    checked_bytes,
+    check_bytes,
     read_arrays,
     read_json,
     take_lock,
@@ -277,7 +277,7 @@ class RunDirectory:
         if isinstance(record, SegmentRecord) and self._keeps_rows:
             self._rows[record.file] = read_rows(path, record)
         else:
-            checked_bytes(path, dump(record))
+            check_bytes(path, dump(record))
 
     def _drop_old(self, newest_dropped: int) -> None:
         for path in self._manifest_paths():

@@ -55,7 +55,7 @@ def write_bytes(path: Path, content: bytes | memoryview) -> dict[str, Any]:
 def write_json(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
     """Write a JSON document that carries the digest of itself."""
     sealed = {**content, "sha256": hashlib.sha256(_canonical(content)).hexdigest()}
-    return write_bytes(path, _printed(sealed))
+    return write_bytes(path, _print(sealed))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         printed = path.read_bytes()
         content = json.loads(printed)
-        is_as_written = _printed(content) == printed
+        is_as_written = _print(content) == printed
         seal = content.pop("sha256")
     except FileNotFoundError:
         raise DamagedRunError(f"{path.name} is missing.") from None
@@ -110,7 +110,7 @@ def _write_array(entry: IO[bytes], array: np.ndarray) -> None:
 
 def read_arrays(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Read arrays back after checking size and digest, so that nothing unexpected is allocated or run."""
-    content = checked_bytes(path, record)
+    content = check_bytes(path, record)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             stored = [entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist()]
@@ -123,7 +123,7 @@ def read_arrays(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
         raise DamagedRunError(f"{path.name} cannot be read as arrays: {error}.") from error
 
 
-def checked_bytes(path: Path, record: Mapping[str, Any]) -> bytes:
+def check_bytes(path: Path, record: Mapping[str, Any]) -> bytes:
     """Return the content of a file that has the recorded size and digest."""
     try:
         size = path.stat().st_size
@@ -141,7 +141,7 @@ def checked_bytes(path: Path, record: Mapping[str, Any]) -> bytes:
     return content
 
 
-def _printed(sealed: Mapping[str, Any]) -> bytes:
+def _print(sealed: Mapping[str, Any]) -> bytes:
     return json.dumps(sealed, indent=1, sort_keys=True).encode() + b"\n"
 
 

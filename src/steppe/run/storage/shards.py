@@ -77,7 +77,7 @@ def join_records(shards: Sequence[RunDirectory]) -> RunRecord:
     return first.model_copy(update={"shard": ShardRecord()})
 
 
-def merge(parts: Sequence[str | Path] | str | Path, out: str | Path) -> Path:
+def merge_shards(parts: Sequence[str | Path] | str | Path, out: str | Path) -> Path:
     """Make one run directory of the shards of a run; it can be opened, verified and continued.
 
     Parameters
@@ -87,7 +87,7 @@ def merge(parts: Sequence[str | Path] | str | Path, out: str | Path) -> Path:
     out
         Directory to write to; must be empty or new.
     """
-    shards = _found(parts)
+    shards = _find(parts)
     record = join_records(shards)
     ends = {d.path.name: manifest.next_row if (manifest := d.manifest()) else 0 for d in shards}
     if len(set(ends.values())) > 1 or 0 in ends.values():
@@ -109,7 +109,7 @@ def _whole_or_shards(path: Path) -> list[RunDirectory]:
     return find_shards(path, keeps_rows=True) or [RunDirectory(path, keeps_rows=True)]
 
 
-def _found(parts: Sequence[str | Path] | str | Path) -> list[RunDirectory]:
+def _find(parts: Sequence[str | Path] | str | Path) -> list[RunDirectory]:
     paths = [parts] if isinstance(parts, str | Path) else list(parts)
     shards = [d for path in map(Path, paths) for d in _whole_or_shards(path)]
     missing = [d.path for d in shards if not d.exists]

@@ -11,22 +11,22 @@ function element(kind, attributes, text) {
 const shown = (value, digits = 3) => value.toFixed(digits).replace("-", "−");
 const bitsOf = (state) => state.toString(2).padStart(4, "0");
 
-// Bars of a law over outlines of the target; marks and colours name the flat and the sharp modes.
-function drawLaw(box, law, target, color, marks, name) {
+// Bars of a distribution over outlines of the target; marks and colours name the flat and the sharp modes.
+function drawLaw(box, distribution, target, color, marks, name) {
   const width = Math.max(box.clientWidth, 240);
   const [height, base, top] = [150, 112, 16];
   const axis = 26;
-  const slot = (width - axis) / law.length;
-  const highest = Math.max(0.2, ...law, ...target);
+  const slot = (width - axis) / distribution.length;
+  const highest = Math.max(0.2, ...distribution, ...target);
   const scale = (base - top) / highest;
   const svg = element("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img" });
-  svg.setAttribute("aria-label", `${name}: ${law.map((mass, i) => `${bitsOf(i)} ${shown(mass)}`).join(", ")}`);
+  svg.setAttribute("aria-label", `${name}: ${distribution.map((mass, i) => `${bitsOf(i)} ${shown(mass)}`).join(", ")}`);
   for (let level = 0.1; level <= highest; level += 0.1) {
     const y = base - level * scale;
     svg.append(element("line", { x1: axis, x2: width, y1: y, y2: y, stroke: "#e3e1dc" }));
     svg.append(element("text", { x: 0, y: y + 3.5 }, level.toFixed(1)));
   }
-  law.forEach((mass, i) => {
+  distribution.forEach((mass, i) => {
     const [left, wide] = [axis + i * slot + slot * 0.14, slot * 0.72];
     const middle = axis + i * slot + slot / 2;
     const mark = marks[bitsOf(i)];
@@ -69,14 +69,14 @@ function knobControl(knob, onChange) {
   return { read, reset };
 }
 
-// DULA's step with EDULA's law, or why there is none.
+// DULA's step with EDULA's distribution, or why there is none.
 function effectiveStep({ alpha, center, eta }) {
   if (4 * eta <= center) {
-    return { warning: `No law: with 4η ≤ αₐ (${(4 * eta).toPrecision(3)} ≤ ${center}) the center runs away.` };
+    return { warning: `No distribution: with 4η ≤ αₐ (${(4 * eta).toPrecision(3)} ≤ ${center}) the center runs away.` };
   }
   const stiffness = 1 / alpha - 1 / (4 * eta - center);
   const step = stiffness === 0 ? "∞" : (1 / stiffness).toPrecision(3).replace("-", "−");
-  const warning = stiffness > 0 ? "" : "α_eff is not positive: no step of DULA has this law. The formula goes on, flips are more likely than not.";
+  const warning = stiffness > 0 ? "" : "α_eff is not positive: no step of DULA has this distribution. The formula goes on, flips are more likely than not.";
   return { stiffness, warning, setting: `α_eff = ${step}` };
 }
 
@@ -84,17 +84,17 @@ function lawsAt(logTable, knobs) {
   const effective = effectiveStep(knobs);
   const edula = effective.stiffness === undefined ? null : dulaLaw(logTable, effective.stiffness);
   return {
-    dula: { law: dulaLaw(logTable, 1 / knobs.alpha), setting: `α = ${knobs.alpha}`, warning: "" },
-    edula: { law: edula, setting: effective.setting ?? "", warning: effective.warning },
-    tilt: { law: tiltedLaw(logTable, knobs.lambda), setting: `λ = ${knobs.lambda}`, warning: "" },
+    dula: { distribution: dulaLaw(logTable, 1 / knobs.alpha), setting: `α = ${knobs.alpha}`, warning: "" },
+    edula: { distribution: edula, setting: effective.setting ?? "", warning: effective.warning },
+    tilt: { distribution: tiltedLaw(logTable, knobs.lambda), setting: `λ = ${knobs.lambda}`, warning: "" },
   };
 }
 
 function findingOf(numbers) {
-  const times = (law, kind) => `${(numbers[law][kind] / numbers.pi[kind]).toFixed(2)}`;
-  const cost = (law) => shown(numbers[law].mean - numbers.pi.mean, 3);
-  const sentence = (law, name) =>
-    `${name} visits the flat modes ${times(law, "flat")} times and the sharp ones ${times(law, "sharp")} times as often, and E[U] changes by ${cost(law)}.`;
+  const times = (distribution, kind) => `${(numbers[distribution][kind] / numbers.pi[kind]).toFixed(2)}`;
+  const cost = (distribution) => shown(numbers[distribution].mean - numbers.pi.mean, 3);
+  const sentence = (distribution, name) =>
+    `${name} visits the flat modes ${times(distribution, "flat")} times and the sharp ones ${times(distribution, "sharp")} times as often, and E[U] changes by ${cost(distribution)}.`;
   return `Compared with π, ${sentence("dula", "DULA")} ${sentence("tilt", "The tilt")}`;
 }
 
@@ -105,13 +105,13 @@ function explore(settings) {
   const marks = {};
   for (const bits of settings.flat) marks[bits] = { kind: "flat", sign: "▬" };
   for (const bits of settings.sharp) marks[bits] = { kind: "sharp", sign: "▲" };
-  const numbersOf = (law) => ({
-    flat: massOn(law, flat), sharp: massOn(law, sharp), mean: meanOf(law, logTable), tv: totalVariation(law, target),
+  const numbersOf = (distribution) => ({
+    flat: massOn(distribution, flat), sharp: massOn(distribution, sharp), mean: meanOf(distribution, logTable), tv: totalVariation(distribution, target),
   });
 
   function row(key, name, numbers) {
     const line = document.createElement("tr");
-    line.dataset.law = key;
+    line.dataset.distribution = key;
     if (key === "pi") line.className = "reference";
     line.append(Object.assign(document.createElement("td"), { textContent: name }));
     for (const kind of ["flat", "sharp", "mean", "tv"]) {
@@ -125,21 +125,21 @@ function explore(settings) {
 
   function update() {
     const knobs = Object.fromEntries(Object.entries(controls).map(([key, control]) => [key, control.read()]));
-    const laws = lawsAt(logTable, knobs);
+    const distributions = lawsAt(logTable, knobs);
     const numbers = { pi: numbersOf(target) };
     const rows = [row("pi", "π, the target", numbers.pi)];
-    for (const [key, { law, setting, warning }] of Object.entries(laws)) {
-      const box = document.getElementById(`law-${key}`);
+    for (const [key, { distribution, setting, warning }] of Object.entries(distributions)) {
+      const box = document.getElementById(`distribution-${key}`);
       const name = box.querySelector("b").textContent;
-      box.querySelector(".law-setting").textContent = setting;
-      box.querySelector(".law-warning").textContent = warning;
-      if (law) drawLaw(box.querySelector(".chart"), law, target, settings.colors[key], marks, name);
+      box.querySelector(".distribution-setting").textContent = setting;
+      box.querySelector(".distribution-warning").textContent = warning;
+      if (distribution) drawLaw(box.querySelector(".chart"), distribution, target, settings.colors[key], marks, name);
       else box.querySelector(".chart").replaceChildren();
-      numbers[key] = law && numbersOf(law);
+      numbers[key] = distribution && numbersOf(distribution);
       rows.push(row(key, name, numbers[key]));
     }
-    document.querySelector("#law-numbers tbody").replaceChildren(...rows);
-    document.getElementById("law-finding").textContent = findingOf(numbers);
+    document.querySelector("#distribution-numbers tbody").replaceChildren(...rows);
+    document.getElementById("distribution-finding").textContent = findingOf(numbers);
   }
 
   const controls = Object.fromEntries(settings.knobs.map((knob) => [knob.key, knobControl(knob, update)]));

@@ -12,15 +12,15 @@ from twins import twin_of
 
 
 class OneStep(NamedTuple):
-    """A start (position, center) and the laws of the next position and, if there is one, center."""
+    """A start (position, center) and the distributions of the next position and, if there is one, center."""
 
     start: tuple[np.ndarray, np.ndarray | None]
-    law: np.ndarray
+    distribution: np.ndarray
     center_law: tuple[np.ndarray, float] | None
 
 
 def one_step(name: str, numbers: dict[str, float], target: steppe.Target) -> OneStep:
-    """Laws after one step of `dula`, `edula` or `edula_glu` from a position in the middle of the domain."""
+    """Distributions after one step of `dula`, `edula` or `edula_glu` from the middle of the domain."""
     twin = twin_of(target)
     position = np.asarray(target.domain.enumerate()[target.domain.num_states // 3], float)
     center = np.asarray(center_for(target.domain), float)
@@ -31,13 +31,13 @@ def one_step(name: str, numbers: dict[str, float], target: steppe.Target) -> One
         return [np.exp(site) for site in log_probs]
 
     if name == "dula":
-        return OneStep((position, None), _product_law(site_probs(None)), None)
+        return OneStep((position, None), _product_distribution(site_probs(None)), None)
     if name == "edula":
         steps = numbers["center_step_size"], η
         mean = oracle.center_langevin_mean(twin.domain, position, center, *steps)
-        return OneStep((position, center), _product_law(site_probs(center)), (mean, steps[0]))
+        return OneStep((position, center), _product_distribution(site_probs(center)), (mean, steps[0]))
     averaged = _averaged_over_fresh_centers(site_probs, position, η)
-    return OneStep((position, center), _product_law(averaged), (position, η))
+    return OneStep((position, center), _product_distribution(averaged), (position, η))
 
 
 def _averaged_over_fresh_centers(site_probs, position, variance, num_nodes=60):
@@ -47,6 +47,6 @@ def _averaged_over_fresh_centers(site_probs, position, variance, num_nodes=60):
     return np.tensordot(weights / weights.sum(), np.array(tables), 1)
 
 
-def _product_law(site_probs):
+def _product_distribution(site_probs):
     """Probabilities of all positions, first site slowest."""
     return np.array([np.prod(levels) for levels in itertools.product(*site_probs)])

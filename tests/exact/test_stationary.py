@@ -1,4 +1,4 @@
-"""`recipe.log_law(target)` is the law that the recipe's own transition matrix leaves invariant."""
+"""`recipe.stationary(target)` is what the recipe's own transition matrix leaves invariant."""
 
 import itertools
 
@@ -9,9 +9,9 @@ import pytest
 
 import steppe
 from exact_targets import target_named
-from steppe.diagnostics.exact import stationary_law, target_law, transition_matrix
+from steppe.diagnostics.exact import stationary_distribution, target_distribution, transition_matrix
 from steppe.diagnostics.flatness import local_entropy_enumerated
-from steppe.errors import DomainError, LawError
+from steppe.errors import DomainError, StationaryDistributionError
 from steppe.samplers import ALL_RECIPES
 from steppe.targets.bernoulli import paper_bernoulli
 
@@ -30,11 +30,11 @@ WITHOUT_CENTER = {
 @pytest.mark.parametrize("recipe", WITHOUT_CENTER.values(), ids=WITHOUT_CENTER)
 def test_enumerated_law_is_what_the_transition_matrix_leaves_invariant(recipe):
     target = target_named("ordinal", "smooth")
-    law = recipe.log_law(target)
-    invariant = stationary_law(transition_matrix(recipe, target))
-    assert np.abs(law.positions() - invariant).max() <= TOLERANCE
-    if not law.is_biased:
-        logs = np.array([law(position) for position in target.domain.enumerate()])
+    distribution = recipe.stationary(target)
+    invariant = stationary_distribution(transition_matrix(recipe, target))
+    assert np.abs(distribution.probabilities() - invariant).max() <= TOLERANCE
+    if not distribution.is_biased:
+        logs = np.array([distribution.log_prob(position) for position in target.domain.enumerate()])
         assert np.abs(jax.nn.softmax(logs) - invariant).max() <= TOLERANCE
 
 
@@ -42,18 +42,18 @@ def test_enumerated_law_is_what_the_transition_matrix_leaves_invariant(recipe):
 @pytest.mark.parametrize("name", ["edmala", "edmala_glu", "edmala_ou"])
 def test_coupled_recipes_have_the_joint_law_and_leave_the_position_the_target(name):
     target = target_named("ragged", "smooth")
-    law = ALL_RECIPES[name](coupling_variance=0.5).log_law(target)
-    assert np.abs(law.positions() - target_law(target)).max() <= TOLERANCE
+    distribution = ALL_RECIPES[name](coupling_variance=0.5).stationary(target)
+    assert np.abs(distribution.probabilities() - target_distribution(target)).max() <= TOLERANCE
     position, center = target.domain.draw(jax.random.key(0)), jnp.full(target.domain.shape, 0.3)
-    tied = law(position, center) - law(position)
+    tied = distribution.log_prob(position, center) - distribution.log_prob(position)
     np.testing.assert_allclose(tied, -jnp.sum((position - center) ** 2), rtol=1e-12)
 
 
-def enumerated_ensemble(law, target, copies):
-    """Joint law of copies and lattice center by brute force, evaluated through `law` itself."""
+def enumerated_ensemble(distribution, target, copies):
+    """Joint distribution of copies and lattice center by brute force, through `distribution` itself."""
     states = target.domain.enumerate()
     cells = list(itertools.product(range(len(states)), repeat=copies + 1))
-    evaluate = jax.jit(jax.vmap(lambda cell: law(states[cell[1:]], states[cell[0]])))
+    evaluate = jax.jit(jax.vmap(lambda cell: distribution.log_prob(states[cell[1:]], states[cell[0]])))
     logs = np.asarray(evaluate(jnp.asarray(cells)))
     return np.exp(logs - logs.max()).reshape((len(states),) * (copies + 1))
 
@@ -62,43 +62,43 @@ def enumerated_ensemble(law, target, copies):
 @pytest.mark.parametrize("center_weight", [0.0, 0.7])
 def test_marginals_of_an_ensemble_are_those_of_its_joint_law(center_weight):
     target = steppe.Target(lambda x: 1.3 * x[0] * x[1] - 0.4 * x[1] + 0.6 * x[2], steppe.Binary(3))
-    law = steppe.robust_ensemble(
+    distribution = steppe.robust_ensemble(
         replicas=2, coupling_variance=0.4, center="lattice", center_weight=center_weight
-    ).log_law(target)
-    joint = enumerated_ensemble(law, target, 2)
+    ).stationary(target)
+    joint = enumerated_ensemble(distribution, target, 2)
     joint /= joint.sum()
-    assert np.abs(law.positions() - joint.sum(axis=(0, 2))).max() <= TOLERANCE
-    center = law.center(target.domain.enumerate())
+    assert np.abs(distribution.probabilities() - joint.sum(axis=(0, 2))).max() <= TOLERANCE
+    center = distribution.center_log_prob(target.domain.enumerate())
     assert np.abs(jax.nn.softmax(center) - joint.sum(axis=(1, 2))).max() <= TOLERANCE
 
 
 @pytest.mark.usefixtures("float64")
 def test_two_copies_about_a_real_center_are_weighted_by_local_entropy_at_twice_the_variance():
     target = target_named("binary", "smooth")
-    law = steppe.robust_ensemble(replicas=2, coupling_variance=0.4).log_law(target)
+    distribution = steppe.robust_ensemble(replicas=2, coupling_variance=0.4).stationary(target)
     entropy = local_entropy_enumerated(target, target.domain.enumerate(), 0.8).value
-    expected = target_law(target) * np.exp(entropy)
-    assert np.abs(law.positions() - expected / expected.sum()).max() <= TOLERANCE
+    expected = target_distribution(target) * np.exp(entropy)
+    assert np.abs(distribution.probabilities() - expected / expected.sum()).max() <= TOLERANCE
 
 
 @pytest.mark.usefixtures("float64")
 def test_many_copies_about_a_real_center_agree_with_quadrature_over_it():
     target = steppe.Target(lambda x: 1.3 * x[0] * x[1] - 0.4 * x[1], steppe.Binary(2))
-    law = steppe.robust_ensemble(replicas=3, coupling_variance=0.4).log_law(target)
+    distribution = steppe.robust_ensemble(replicas=3, coupling_variance=0.4).stationary(target)
     axis = np.linspace(-4, 5, 46)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
-    entropy = law.center(grid) / 3
+    entropy = distribution.center_log_prob(grid) / 3
     states = np.asarray(target.domain.enumerate())
     ties = -((states[:, None] - grid) ** 2).sum(axis=-1) / 0.8
-    weights = np.exp(2 * entropy + ties).sum(axis=1) * target_law(target)
-    assert np.abs(law.positions() - weights / weights.sum()).max() <= 1e-8
+    weights = np.exp(2 * entropy + ties).sum(axis=1) * target_distribution(target)
+    assert np.abs(distribution.probabilities() - weights / weights.sum()).max() <= 1e-8
 
 
 @pytest.mark.slow
 def test_unadjusted_coupled_laws_have_the_printed_masses_on_the_papers_bits():
     sharp = [2, 7]
     masses = [
-        float(recipe.log_law(paper_bernoulli()).positions()[sharp].sum())
+        float(recipe.stationary(paper_bernoulli()).probabilities()[sharp].sum())
         for recipe in (
             steppe.edula_glu(step_size=0.2, coupling_variance=0.1),
             steppe.edula(step_size=0.2, center_step_size=0.1, coupling_variance=0.1),
@@ -109,33 +109,41 @@ def test_unadjusted_coupled_laws_have_the_printed_masses_on_the_papers_bits():
 
 def test_every_recipe_states_its_law():
     for name, make in ALL_RECIPES.items():
-        law = make().log_law(steppe.Target(jnp.sum, steppe.Binary(12)))
-        assert law.is_biased == name.startswith(("dula", "edula"))
-        assert ("biased" in law.statement) == law.is_biased
-        assert law.statement.endswith(".")
+        distribution = make().stationary(steppe.Target(jnp.sum, steppe.Binary(12)))
+        assert distribution.is_biased == name.startswith(("dula", "edula"))
+        assert ("biased" in distribution.description) == distribution.is_biased
+        assert distribution.description.endswith(".")
 
 
 BITS = steppe.Target(jnp.sum, steppe.Binary(12))
 MANY = steppe.Target(jnp.sum, steppe.Binary(21))
 MISTAKES = {
-    "closed form of a biased law": (lambda: steppe.dula().log_law(BITS)(jnp.zeros(12)), LawError, "biased"),
+    "closed form of a biased distribution": (
+        lambda: steppe.dula().stationary(BITS).log_prob(jnp.zeros(12)),
+        StationaryDistributionError,
+        "biased",
+    ),
     "copies without center": (
-        lambda: steppe.robust_ensemble(replicas=2).log_law(BITS)(jnp.zeros((2, 12))),
-        LawError,
+        lambda: steppe.robust_ensemble(replicas=2).stationary(BITS).log_prob(jnp.zeros((2, 12))),
+        StationaryDistributionError,
         "2 copies",
     ),
     "center without coupling": (
-        lambda: steppe.dmala().log_law(BITS).center(jnp.zeros(12)),
-        LawError,
-        "no law of a center",
+        lambda: steppe.dmala().stationary(BITS).center_log_prob(jnp.zeros(12)),
+        StationaryDistributionError,
+        "no distribution of a center",
     ),
-    "too many positions": (lambda: steppe.dmala().log_law(MANY).positions(), DomainError, "2.1e+06"),
+    "too many positions": (lambda: steppe.dmala().stationary(MANY).probabilities(), DomainError, "2.1e+06"),
     "too many joint states": (
-        lambda: steppe.robust_ensemble(replicas=3).log_law(BITS).positions(),
+        lambda: steppe.robust_ensemble(replicas=3).stationary(BITS).probabilities(),
         DomainError,
         "6.9e+10",
     ),
-    "center grid too large": (lambda: steppe.edula().log_law(BITS).positions(), DomainError, "grid of"),
+    "center grid too large": (
+        lambda: steppe.edula().stationary(BITS).probabilities(),
+        DomainError,
+        "grid of",
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-// Exact laws on states of a few bits, as in steppe.diagnostics.exact. State i has its first bit highest.
+// Exact distributions on states of a few bits, as in steppe.diagnostics.exact. State i has its first bit highest.
 
 const numBits = (table) => Math.log2(table.length);
 const flipped = (state, site, bits) => state ^ (1 << (bits - 1 - site));
@@ -31,7 +31,7 @@ function langevinMatrix(logTable, stiffness) {
   );
 }
 
-// The law a matrix leaves invariant, by elimination without subtraction (Grassmann, Taksar, Heyman).
+// The distribution a matrix leaves invariant, by elimination without subtraction (Grassmann, Taksar, Heyman).
 function stationaryLaw(matrix) {
   const reduced = matrix.map((row) => [...row]);
   for (let last = reduced.length - 1; last > 0; last--) {
@@ -41,11 +41,11 @@ function stationaryLaw(matrix) {
       for (let j = 0; j < last; j++) reduced[i][j] += reduced[i][last] * reduced[last][j];
     }
   }
-  const law = [1];
+  const distribution = [1];
   for (let state = 1; state < reduced.length; state++) {
-    law.push(law.reduce((sum, mass, before) => sum + mass * reduced[before][state], 0));
+    distribution.push(distribution.reduce((sum, mass, before) => sum + mass * reduced[before][state], 0));
   }
-  return normalised(law);
+  return normalised(distribution);
 }
 
 const dulaLaw = (logTable, stiffness) => stationaryLaw(langevinMatrix(logTable, stiffness));
@@ -61,6 +61,6 @@ function tiltedLaw(logTable, strength) {
   return normalised(tilted.map((value) => Math.exp(value - highest)));
 }
 
-const massOn = (law, states) => states.reduce((sum, state) => sum + law[state], 0);
-const meanOf = (law, values) => law.reduce((sum, mass, state) => sum + mass * values[state], 0);
+const massOn = (distribution, states) => states.reduce((sum, state) => sum + distribution[state], 0);
+const meanOf = (distribution, values) => distribution.reduce((sum, mass, state) => sum + mass * values[state], 0);
 const totalVariation = (a, b) => 0.5 * a.reduce((sum, mass, state) => sum + Math.abs(mass - b[state]), 0);

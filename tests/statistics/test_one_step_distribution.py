@@ -1,4 +1,4 @@
-"""Unadjusted recipes have no simple law to keep; one step of theirs has one that is known exactly.
+"""Unadjusted recipes have no simple distribution to keep; one step of theirs has one that is known exactly.
 
 False alarms: 18 p-values against 1e-7, that is 1.8e-6 in all. Seen: a total variation of 0.01 of the
 position, a center mean off by 0.02 standard deviations, a center variance off by 2 %.
@@ -6,7 +6,7 @@ position, a center mean off by 0.02 standard deviations, a center variance off b
 
 import jax
 import pytest
-from one_step_laws import one_step
+from one_step_distributions import one_step
 
 import gates
 import steppe

@@ -1,4 +1,4 @@
-"""What a recipe samples, as a law that can be evaluated: `recipe.log_law(target)`.
+"""What a recipe samples, as a distribution that can be evaluated: `recipe.stationary(target)`.
 
 Notation: `β` inverse temperature, `λ` strength of the tilt, `R` roughness, `η` coupling variance, `y` copies,
 `γ` weight of the center, `F(a; η) = log Σ_θ exp{β U(θ) − |θ − a|²/(2η)}` local entropy.
@@ -13,24 +13,24 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.diagnostics.center_law import edula_position_law, glu_transition_matrix
-from steppe.diagnostics.exact import stationary_law, transition_matrix
-from steppe.diagnostics.flatness.log_tables import smoothed, smoothed_about
+from steppe.diagnostics.center_distribution import edula_position_distribution, glu_transition_matrix
+from steppe.diagnostics.exact import stationary_distribution, transition_matrix
+from steppe.diagnostics.flatness.log_tables import smooth, smooth_about
 from steppe.domain import MAX_ENUMERATED, Domain
-from steppe.errors import DomainError, LawError
+from steppe.errors import DomainError, StationaryDistributionError
 from steppe.kernel.compose import Recipe, Sampler
 from steppe.target import Target
 
 
 @dataclasses.dataclass(frozen=True)
-class Law:
-    """The stationary law of a recipe on a target.
+class StationaryDistribution:
+    """The stationary distribution of a recipe on a target.
 
     Attributes
     ----------
     recipe, target
-        Whose law it is.
-    statement
+        Whose distribution it is.
+    description
         What it is, in words and symbols.
     is_biased
         Whether it differs from what the recipe aims at because nothing corrects its steps.
@@ -38,40 +38,43 @@ class Law:
 
     recipe: Recipe
     target: Target
-    statement: str
+    description: str
     is_biased: bool
 
-    def __call__(self, position: ArrayLike, center: ArrayLike | None = None) -> Array:
-        """Log-law up to a constant at one state of the chain.
+    def log_prob(self, position: ArrayLike, center: ArrayLike | None = None) -> Array:
+        """Log-probability up to a constant at one state of the chain.
 
         Parameters
         ----------
         position
             A position; for an ensemble one per copy.
         center
-            The center, where the recipe has one. Without it, the log-law of the position alone.
+            The center, where the recipe has one. Without it, the log-probability of the position alone.
 
         Raises
         ------
-        LawError
-            If the law is biased, so that it is known on small domains only: see `positions`.
+        StationaryDistributionError
+            If the distribution is biased, so that it is known on small domains only: see `probabilities`.
         """
         if self.is_biased:
-            raise LawError(f"`{self.recipe.name}` has no law in closed form: {self.statement}")
+            raise StationaryDistributionError(
+                f"`{self.recipe.name}` has no distribution in closed form: {self.description}"
+            )
         sampler = self._sampler
         position = jnp.asarray(position, jnp.result_type(float))
         if sampler.replicas is None:
             value = self._of_one(position)
             return value if center is None else value + self._tie(position, jnp.asarray(center))
         if center is None:
-            raise LawError(
+            raise StationaryDistributionError(
                 f"`{self.recipe.name}` keeps {sampler.replicas} copies and their center: give both, or ask "
-                "for the law of one copy (`positions()`) or of the center (`center(points)`)."
+                "for the distribution of one copy (`probabilities()`) or of the center "
+                "(`center_log_prob(points)`)."
             )
         center = jnp.asarray(center, position.dtype)
         return jnp.sum(jax.vmap(self._of_one)(position)) + self._tie(position, center) + self._weight(center)
 
-    def positions(self) -> np.ndarray:
+    def probabilities(self) -> np.ndarray:
         """Probability of every position (of one copy) in the order of `target.domain.enumerate()`.
 
         Raises
@@ -81,15 +84,15 @@ class Law:
         """
         with double_precision():
             if self.is_biased:
-                return _biased_positions(self.recipe, self.target)
+                return _enumerate_biased(self.recipe, self.target)
             table = _log_table(self)
             if self._sampler.replicas is not None:
-                table = _log_table_of_a_copy(self, table)
+                table = _tabulate_replica(self, table)
         weights = np.exp(table - table.max()).ravel()
         return weights / weights.sum()
 
-    def center(self, points: ArrayLike) -> np.ndarray:
-        """Log-law of the center up to a constant, `γ β U(c) + y F(c; η)`, by enumeration of positions.
+    def center_log_prob(self, points: ArrayLike) -> np.ndarray:
+        """Log-probability of the center up to a constant, `γ β U(c) + y F(c; η)`, by enumeration.
 
         Parameters
         ----------
@@ -98,7 +101,9 @@ class Law:
         """
         sampler, domain = self._sampler, self.target.domain
         if self.is_biased or not sampler.density.coupling.has_center:
-            raise LawError(f"`{self.recipe.name}` has no law of a center: {self.statement}")
+            raise StationaryDistributionError(
+                f"`{self.recipe.name}` has no distribution of a center: {self.description}"
+            )
         points = np.asarray(points, float)
         flat = points.reshape(-1, *domain.shape)
         with double_precision():
@@ -133,8 +138,8 @@ class Law:
 def _entropies(table: np.ndarray, domain: Domain, points: np.ndarray, η: float) -> np.ndarray:
     """`F` about points; about states of the domain from one table for all of them."""
     if domain.contains(points):
-        return smoothed(table, domain, η).ravel()[np.asarray(domain.index(jnp.asarray(points)))]
-    return np.array([float(smoothed_about(table, domain, point, η)) for point in points])
+        return smooth(table, domain, η).ravel()[np.asarray(domain.index(jnp.asarray(points)))]
+    return np.array([float(smooth_about(table, domain, point, η)) for point in points])
 
 
 def double_precision() -> AbstractContextManager[object]:
@@ -142,20 +147,20 @@ def double_precision() -> AbstractContextManager[object]:
     return nullcontext() if jax.config.jax_enable_x64 else jax.enable_x64(True)  # type: ignore[attr-defined]
 
 
-def log_law(recipe: Recipe, target: Target) -> Law:
-    """Return the law a recipe leaves invariant on a target; see `Recipe.log_law`."""
+def find_stationary(recipe: Recipe, target: Target) -> StationaryDistribution:
+    """Return the distribution a recipe leaves invariant on a target; see `Recipe.stationary`."""
     recipe.build(target, audit=False)  # refuses what cannot be sampled
-    return Law(recipe, target, law_statement(recipe), not recipe.is_adjusted)
+    return StationaryDistribution(recipe, target, describe_stationary(recipe), not recipe.is_adjusted)
 
 
-def law_statement(recipe: Recipe) -> str:
+def describe_stationary(recipe: Recipe) -> str:
     """Say in words and symbols what a recipe samples."""
     coupling = recipe.coupling
     if not recipe.is_adjusted:
         if not coupling.has_center:
             return "biased, more so the larger the step size α; enumerated on small domains."
         return (
-            "biased; for quadratic log-densities the position has the law of `dula` at "
+            "biased; for quadratic log-densities the position has the distribution of `dula` at "
             "1/α_eff = 1/α − 1/(4η − α_a)."
             if _moves_together(recipe)
             else "biased; it is `dula` whose flip logits carry Gaussian noise of variance 1/(4η) per unit of "
@@ -176,44 +181,47 @@ def _moves_together(recipe: Recipe) -> bool:
     return any({"position", "center"} <= set(block.moves) for block in recipe.blocks)
 
 
-def _log_table(law: Law) -> np.ndarray:
+def _log_table(distribution: StationaryDistribution) -> np.ndarray:
     """`β U − λ R` of every position, one axis per site."""
-    states = law.target.domain.enumerate()
-    values = jax.jit(lambda states: jax.lax.map(law._of_one, states, batch_size=1024))(states)
-    return np.asarray(values, float).reshape(law.target.domain.num_levels)
+    states = distribution.target.domain.enumerate()
+    values = jax.jit(lambda states: jax.lax.map(distribution._of_one, states, batch_size=1024))(states)
+    return np.asarray(values, float).reshape(distribution.target.domain.num_levels)
 
 
-def _biased_positions(recipe: Recipe, target: Target) -> np.ndarray:
+def _enumerate_biased(recipe: Recipe, target: Target) -> np.ndarray:
     if not recipe.coupling.has_center:
-        return stationary_law(transition_matrix(recipe, target))
+        return stationary_distribution(transition_matrix(recipe, target))
     if _moves_together(recipe):
-        return edula_position_law(recipe, target)
-    return stationary_law(glu_transition_matrix(recipe, target))
+        return edula_position_distribution(recipe, target)
+    return stationary_distribution(glu_transition_matrix(recipe, target))
 
 
-def _log_table_of_a_copy(law: Law, table: np.ndarray) -> np.ndarray:
-    """Log-law of one of `y` copies: the center and the other copies summed out."""
-    sampler, domain = law._sampler, law.target.domain
+def _tabulate_replica(distribution: StationaryDistribution, table: np.ndarray) -> np.ndarray:
+    """Log-probability of one of `y` copies: the center and the other copies summed out."""
+    sampler, domain = distribution._sampler, distribution.target.domain
     copies, η = sampler.replicas or 1, float(sampler.parameters["coupling_variance"])
     if sampler.density.coupling.is_lattice:
-        about_center = (copies - 1) * smoothed(table, domain, η)
-        weighted = jax.jit(lambda states: jax.lax.map(law._weight, states, batch_size=1024))
+        about_center = (copies - 1) * smooth(table, domain, η)
+        weighted = jax.jit(lambda states: jax.lax.map(distribution._weight, states, batch_size=1024))
         about_center += np.asarray(weighted(domain.enumerate()), float).reshape(table.shape)
-        return table + smoothed(about_center, domain, η)
+        return table + smooth(about_center, domain, η)
     if copies == 1:
         return table
     if copies == 2:  # two copies see each other through the integrated center as through one of variance 2η
-        return table + smoothed(table, domain, 2 * η)
-    return _summed_over_copies(law, table, copies, η)
+        return table + smooth(table, domain, 2 * η)
+    return _sum_over_replicas(distribution, table, copies, η)
 
 
-def _summed_over_copies(law: Law, table: np.ndarray, copies: int, η: float) -> np.ndarray:
+def _sum_over_replicas(
+    distribution: StationaryDistribution, table: np.ndarray, copies: int, η: float
+) -> np.ndarray:
     """Enumerate the other copies; a Gaussian center leaves `−(Σ|θ_r|² − |Σθ_r|²/y)/(2η)`."""
-    domain = law.target.domain
+    domain = distribution.target.domain
     size = domain.num_states
     if size**copies > MAX_ENUMERATED:
         raise DomainError(
-            f"The law of one of {copies} copies on {domain!r} sums over {float(size) ** copies:.2g} joint "
+            f"The distribution of one of {copies} copies on {domain!r} sums over "
+            f"{float(size) ** copies:.2g} joint "
             f"states; at most {MAX_ENUMERATED} are summed. Use `center='lattice'`, two copies, or sample."
         )
     flat = np.asarray(domain.enumerate(), float).reshape(size, -1)

@@ -1,4 +1,4 @@
-"""Unadjusted recipes are biased in a known way: their one-step laws and, where there is one, their law.
+"""Unadjusted recipes are biased in a known way: after one step and, where known, at stationarity.
 
 Notation: α step_size, α_a center_step_size, η coupling_variance, Z_α(θ) the normaliser of the discrete
 Langevin proposal at θ.
@@ -14,13 +14,18 @@ import pytest
 import oracle
 import steppe
 from exact_targets import DOMAIN_CASES, DOMAINS, center_for, target_named
-from steppe.diagnostics.center_law import (
+from steppe.diagnostics.center_distribution import (
     edula_kernel,
     edula_stationary,
     glu_transition_matrix,
     position_marginal,
 )
-from steppe.diagnostics.exact import stationary_law, target_law, total_variation, transition_matrix
+from steppe.diagnostics.exact import (
+    stationary_distribution,
+    target_distribution,
+    total_variation,
+    transition_matrix,
+)
 from steppe.targets.bernoulli import paper_bernoulli
 from twins import quadratic_target, quick_jit, twin_of
 
@@ -45,13 +50,15 @@ def test_one_step_of_dula_has_the_oracles_law(domain):
 
 @quick_jit
 def joint_position_laws(sampler, center):
-    """Law of the next position of `edula` from every position beside one center."""
+    """Distribution of the next position of `edula` from every position beside one center."""
     density, (block,) = sampler.density, sampler.recipe.blocks
     positions = density.domain.enumerate()
 
     def row(position):
-        law = block.proposal.at(density, density.evaluate(position, center))
-        return jax.vmap(lambda value: jnp.exp(jnp.sum(law.position.log_prob_terms(value)[0])))(positions)
+        distribution = block.proposal.at(density, density.evaluate(position, center))
+        return jax.vmap(lambda value: jnp.exp(jnp.sum(distribution.position.log_prob_terms(value)[0])))(
+            positions
+        )
 
     return jax.vmap(row)(positions)
 
@@ -104,15 +111,15 @@ def test_glu_without_correction_is_dula_with_noisy_logits(domain, coupling_varia
 
 @quick_jit
 def sweep_laws(sampler, offsets):
-    """Law of the next position of `edula_glu` from every position, per offset of its center."""
+    """Distribution of the next position of `edula_glu` from every position, per offset of its center."""
     density, block = sampler.density, sampler.recipe.blocks[1]
     positions = density.domain.enumerate()
 
-    def law(position, offset):
+    def distribution(position, offset):
         given = block.proposal.at(density, density.evaluate(position, position + offset))
         return jax.vmap(lambda value: jnp.exp(jnp.sum(given.log_prob_terms(value)[0])))(positions)
 
-    return jax.vmap(jax.vmap(law, (None, 0)), (0, None))(positions, offsets)
+    return jax.vmap(jax.vmap(distribution, (None, 0)), (0, None))(positions, offsets)
 
 
 def test_sites_of_a_glu_step_are_independent_after_the_center_is_integrated_out():
@@ -120,16 +127,18 @@ def test_sites_of_a_glu_step_are_independent_after_the_center_is_integrated_out(
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
     offsets = np.sqrt(η) * np.array(list(itertools.product(nodes, nodes)))
     joint_weights = np.outer(weights, weights).ravel() / weights.sum() ** 2
-    laws = np.asarray(sweep_laws(steppe.edula_glu(step_size=0.7, coupling_variance=η).build(target), offsets))
-    found, expected = joint_weights @ laws, noisy_flip_matrix(target, 0.7, η)
+    distributions = np.asarray(
+        sweep_laws(steppe.edula_glu(step_size=0.7, coupling_variance=η).build(target), offsets)
+    )
+    found, expected = joint_weights @ distributions, noisy_flip_matrix(target, 0.7, η)
     np.testing.assert_allclose(found, expected, rtol=0, atol=CLOSED_FORM_TOLERANCE)
 
 
-# ---- stationary laws on quadratic log-densities --------------------------------------------------------
+# ---- stationary distributions on quadratic log-densities ----------------------------------------------
 
 
 def langevin_law(target: steppe.Target, gradient, stiffness: float) -> np.ndarray:
-    """The law Z_α π, which DULA with 1/α = stiffness leaves invariant if the log-density is quadratic.
+    """The distribution Z_α π, which DULA with 1/α = stiffness leaves invariant if U is quadratic.
 
     Z_α(θ) = Σ_θ' exp{½ ∇U(θ)·(θ' − θ) − |θ' − θ|² / (2α)}.
     """
@@ -138,9 +147,9 @@ def langevin_law(target: steppe.Target, gradient, stiffness: float) -> np.ndarra
     jumps = positions - positions[:, None]
     scores = 0.5 * slopes[:, None] * jumps - 0.5 * stiffness * jumps**2
     scores = scores.reshape(len(positions), len(positions), -1).sum(axis=-1)
-    log_law = np.log(target_law(target)) + np.logaddexp.reduce(scores, axis=1)
-    law = np.exp(log_law - log_law.max())
-    return law / law.sum()
+    stationary = np.log(target_distribution(target)) + np.logaddexp.reduce(scores, axis=1)
+    distribution = np.exp(stationary - stationary.max())
+    return distribution / distribution.sum()
 
 
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
@@ -148,9 +157,11 @@ def test_dula_on_a_quadratic_target_is_reversible_about_its_normaliser_times_the
     target = quadratic_target(DOMAINS[domain])
     for step_size in (0.3, 2.0):
         matrix = transition_matrix(steppe.dula(step_size=step_size), target)
-        law = langevin_law(target, twin_of(target).gradient, 1 / step_size)
-        flow = law[:, None] * matrix
-        np.testing.assert_allclose(stationary_law(matrix), law, rtol=0, atol=CLOSED_FORM_TOLERANCE)
+        distribution = langevin_law(target, twin_of(target).gradient, 1 / step_size)
+        flow = distribution[:, None] * matrix
+        np.testing.assert_allclose(
+            stationary_distribution(matrix), distribution, rtol=0, atol=CLOSED_FORM_TOLERANCE
+        )
         np.testing.assert_allclose(flow, flow.T, rtol=0, atol=MATRIX_TOLERANCE)
 
 
@@ -164,7 +175,7 @@ EDULA_SETTINGS = [(0.2, 0.1, 0.1), (0.15, 0.3, 0.2), (0.4, 0.1, 0.1)]
 NUM_NODES = 60  # spacing below 0.4 √α_a, reach 6.5 standard deviations: errors of 3e-9 were measured
 
 
-def edula_position_law(target: steppe.Target, α: float, α_a: float, η: float) -> np.ndarray:
+def edula_position_distribution(target: steppe.Target, α: float, α_a: float, η: float) -> np.ndarray:
     spread = np.sqrt(η / (1 - α_a / (4 * η)))  # of the center about the position
     assert isinstance(target.domain, steppe.Ordinal)
     low, *_, high = target.domain.levels
@@ -178,12 +189,14 @@ def edula_position_law(target: steppe.Target, α: float, α_a: float, η: float)
 def test_edula_on_a_quadratic_target_has_the_law_of_dula_at_the_effective_step(lattice):
     target = quadratic_target(LATTICES[lattice])
     for α, α_a, η in EDULA_SETTINGS:
-        found, stiffness = edula_position_law(target, α, α_a, η), 1 / α - 1 / (4 * η - α_a)
+        found, stiffness = edula_position_distribution(target, α, α_a, η), 1 / α - 1 / (4 * η - α_a)
         closed_form = langevin_law(target, twin_of(target).gradient, stiffness)
         np.testing.assert_allclose(found, closed_form, rtol=0, atol=GRID_TOLERANCE)
-        assert total_variation(found, target_law(target)) > 0.03  # the bias is far above the tolerance
+        assert (
+            total_variation(found, target_distribution(target)) > 0.03
+        )  # the bias is far above the tolerance
         if stiffness > 0:
-            dula = stationary_law(transition_matrix(steppe.dula(step_size=1 / stiffness), target))
+            dula = stationary_distribution(transition_matrix(steppe.dula(step_size=1 / stiffness), target))
             np.testing.assert_allclose(found, dula, rtol=0, atol=GRID_TOLERANCE)
 
 
@@ -195,22 +208,22 @@ def test_dula_does_not_approach_the_target_as_the_step_shrinks():
     target = steppe.Target(lambda x: jax.nn.softplus(6 * x[0] - 5), steppe.Binary(1))
     slopes = [6 / (1 + np.exp(5 - 6 * end)) for end in (0, 1)]
     limit = 1 / (1 + np.exp(-np.mean(slopes)))
-    found = stationary_law(transition_matrix(steppe.dula(step_size=0.02), target))[1]
+    found = stationary_distribution(transition_matrix(steppe.dula(step_size=0.02), target))[1]
     assert found == pytest.approx(limit, abs=1e-9)
     assert round(found, 3) == 0.901
-    assert round(target_law(target)[1], 3) == 0.787
+    assert round(target_distribution(target)[1], 3) == 0.787
 
 
 @pytest.mark.parametrize(("step_size", "asymmetry"), [(0.2, 8.6e-5), (10.0, 1.0e-2)])
 def test_dula_is_not_reversible_on_the_four_bit_table(step_size, asymmetry):
     matrix = transition_matrix(steppe.dula(step_size=step_size), paper_bernoulli())
-    flow = stationary_law(matrix)[:, None] * matrix
+    flow = stationary_distribution(matrix)[:, None] * matrix
     assert np.abs(flow - flow.T).max() == pytest.approx(asymmetry, rel=0.02)
 
 
 @pytest.mark.parametrize(("step_size", "distance"), [(0.2, 0.0018), (0.6, 0.038)])
 def test_normaliser_times_target_is_not_the_law_of_dula_on_the_four_bit_table(step_size, distance):
     target = paper_bernoulli()
-    law = stationary_law(transition_matrix(steppe.dula(step_size=step_size), target))
+    distribution = stationary_distribution(transition_matrix(steppe.dula(step_size=step_size), target))
     closed_form = langevin_law(target, oracle.multilinear_gradient, 1 / step_size)
-    assert total_variation(law, closed_form) == pytest.approx(distance, rel=0.03)
+    assert total_variation(distribution, closed_form) == pytest.approx(distance, rel=0.03)

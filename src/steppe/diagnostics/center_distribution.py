@@ -1,7 +1,7 @@
-"""Exact laws of recipes whose center is integrated out, built from the kernels' own site-wise terms.
+"""Exact distributions of recipes whose center is integrated out, built from the kernels' own site-wise terms.
 
 Given a state, every site and every center coordinate moves on its own. So a table per site is enough, and a
-law over positions × a grid of centers is pushed forward one axis at a time.
+distribution over positions × a grid of centers is pushed forward one axis at a time.
 """
 
 import itertools
@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.diagnostics.exact import stationary_law
+from steppe.diagnostics.exact import stationary_distribution
 from steppe.domain import Domain, Ordinal
 from steppe.errors import DomainError
 from steppe.kernel.blocks.metropolis import ProposalBlock
@@ -30,10 +30,10 @@ NUM_NODES = 100
 SPACING, REACH = 0.8, 5.0
 
 
-def level_log_probs(law: Any, domain: Domain) -> Array:
-    """Log-probability of every level at every site, level × site, of a product law of positions."""
+def level_log_probs(distribution: Any, domain: Domain) -> Array:
+    """Log-probability of every level at every site, level × site, of a product distribution of positions."""
     levels = jnp.arange(domain.max_levels)[:, None] * jnp.ones(domain.num_sites, int)
-    return jax.vmap(lambda row: law.log_prob_terms(domain.from_levels(row))[0])(levels)
+    return jax.vmap(lambda row: distribution.log_prob_terms(domain.from_levels(row))[0])(levels)
 
 
 # ---- edula_glu: the center is drawn afresh -------------------------------------------------------------
@@ -47,8 +47,8 @@ def _noisy_level_probs(sampler: Sampler, offsets: Array, weights: Array) -> Arra
     domain = density.domain
 
     def given(position: Array, offset: Array) -> Array:
-        law = block.proposal.at(density, density.evaluate(position, position + offset))
-        return jnp.exp(level_log_probs(law, domain))
+        distribution = block.proposal.at(density, density.evaluate(position, position + offset))
+        return jnp.exp(level_log_probs(distribution, domain))
 
     over_offsets = jax.vmap(given, (None, 0))
     positions = domain.enumerate()
@@ -62,10 +62,10 @@ def glu_transition_matrix(recipe: Recipe, target: Target) -> np.ndarray:
     _check_scalar_sites(recipe, target)
     offsets = nodes * np.sqrt(sampler.parameters["coupling_variance"])
     probs = np.asarray(_noisy_level_probs(sampler, offsets, weights / weights.sum()))
-    return np.array([_product_law(row.T) for row in probs])
+    return np.array([_product_distribution(row.T) for row in probs])
 
 
-def _product_law(site_probs: np.ndarray) -> np.ndarray:
+def _product_distribution(site_probs: np.ndarray) -> np.ndarray:
     """Probabilities of all positions, first site slowest, from a table site × level."""
     return np.array([np.prod(levels) for levels in itertools.product(*site_probs)])
 
@@ -82,10 +82,12 @@ def _axis_tables(sampler: Sampler, nodes: Array) -> Array:
 
     def given(position: Array, node: Array) -> Array:
         state = density.evaluate(position, jnp.full(domain.shape, node))
-        law = block.proposal.at(density, state)
-        assert isinstance(law, PositionAndCenter)
-        centers = jax.vmap(lambda new: law.center.log_prob_terms(jnp.full(domain.shape, new))[0])(nodes)
-        return level_log_probs(law.position, domain)[:, None] + centers
+        distribution = block.proposal.at(density, state)
+        assert isinstance(distribution, PositionAndCenter)
+        centers = jax.vmap(lambda new: distribution.center.log_prob_terms(jnp.full(domain.shape, new))[0])(
+            nodes
+        )
+        return level_log_probs(distribution.position, domain)[:, None] + centers
 
     tables = jax.vmap(jax.vmap(given, (None, 0)), (0, None))(domain.enumerate(), nodes)
     return tables.transpose(0, 4, 2, 3, 1)
@@ -102,7 +104,7 @@ def edula_kernel(recipe: Recipe, target: Target, nodes: np.ndarray) -> np.ndarra
 
 @jax.jit
 def push_forward(kernel: Array, mass: Array) -> Array:
-    """One step of a law on the grid."""
+    """One step of a distribution on the grid."""
     _, num_sites, num_levels, num_nodes, _ = kernel.shape
 
     def add(total: Array, given: tuple[Array, Array]) -> tuple[Array, None]:
@@ -132,14 +134,15 @@ def position_flow(kernel: Array, mass: Array) -> Array:
 
 
 def edula_stationary(kernel: np.ndarray, start: np.ndarray, tolerance: float = 1e-10) -> np.ndarray:
-    """The law an axis-wise kernel leaves invariant, from a starting law of the same shape.
+    """The distribution an axis-wise kernel leaves invariant, from a starting distribution of the same shape.
 
     Power iteration would wait for the positions to mix. Instead their weights are set in every round to the
-    stationary ones for the current law of the center given the position, and only that law is iterated.
+    stationary ones for the current distribution of the center given the position, and only that distribution
+    is iterated.
     """
     mass, residual = jnp.asarray(start / start.sum()), np.inf
     while residual > tolerance:
-        weights = stationary_law(position_flow(kernel, mass))
+        weights = stationary_distribution(position_flow(kernel, mass))
         mass = mass * (weights / position_marginal(mass)).reshape(-1, *[1] * (mass.ndim - 1))
         moved = push_forward(kernel, mass)
         moved = moved / moved.sum()
@@ -149,12 +152,12 @@ def edula_stationary(kernel: np.ndarray, start: np.ndarray, tolerance: float = 1
 
 
 def position_marginal(mass: Array | np.ndarray) -> np.ndarray:
-    """Sum the centers out of a law on the grid."""
+    """Sum the centers out of a distribution on the grid."""
     return np.asarray(mass).reshape(len(mass), -1).sum(axis=1)
 
 
-def edula_position_law(recipe: Recipe, target: Target) -> np.ndarray:
-    """Law of the position under `edula`, its center carried along on a grid; about four sites at most."""
+def edula_position_distribution(recipe: Recipe, target: Target) -> np.ndarray:
+    """Distribution of the position under `edula`, its center carried on a grid; about four sites at most."""
     _check_scalar_sites(recipe, target)
     numbers = recipe.build(target, audit=False).parameters
     α_a, η = (float(numbers[name]) for name in ("center_step_size", "coupling_variance"))
@@ -163,8 +166,10 @@ def edula_position_law(recipe: Recipe, target: Target) -> np.ndarray:
     size = target.domain.num_states * len(nodes) ** target.domain.num_sites
     if size > MAX_GRID:
         raise DomainError(
-            f"The law of `{recipe.name}` on {target.domain!r} needs a grid of {size:.2g} cells for position "
-            f"and center; at most {MAX_GRID} are used. For quadratic log-densities it is the law of `dula` "
+            f"The distribution of `{recipe.name}` on {target.domain!r} needs a grid of {size:.2g} cells for "
+            f"position "
+            f"and center; at most {MAX_GRID} are used. For quadratic log-densities it is the distribution "
+            f"of `dula` "
             "at `steppe.theory.effective_step_size`; otherwise sample."
         )
     positions = np.asarray(target.domain.enumerate(), float)
@@ -184,6 +189,6 @@ def _center_nodes(domain: Domain, deviation: float, spacing: float) -> np.ndarra
 def _check_scalar_sites(recipe: Recipe, target: Target) -> None:
     if not isinstance(target.domain, Ordinal):
         raise DomainError(
-            f"The law of `{recipe.name}` is integrated over one center coordinate per site; "
+            f"The distribution of `{recipe.name}` is integrated over one center coordinate per site; "
             f"{target.domain!r} has one per level. Sample instead."
         )

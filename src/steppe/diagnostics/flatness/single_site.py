@@ -12,7 +12,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe import validation
-from steppe.diagnostics.flatness.log_tables import law_of, log_table, noisy_mean
+from steppe.diagnostics.flatness.log_tables import log_table, noisy_mean, normalize_table
 from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
@@ -20,7 +20,7 @@ from steppe.target import Target
 from steppe.validation import count, not_negative
 
 
-class OneSiteGaps(NamedTuple):
+class SingleSiteDifferences(NamedTuple):
     """How `U` changes over the one-site changes of each state. Exact for each state.
 
     Attributes
@@ -30,7 +30,7 @@ class OneSiteGaps(NamedTuple):
     mean_drop, max_drop
         Mean and largest `U(θ) − U(θ')`; positive where changes lose.
     share_within
-        Share of changes with `|U(θ') − U(θ)| ≤ within`.
+        Fraction of changes with `|U(θ') − U(θ)| ≤ within`.
     num_changes
         How many changes there are: those to valid states. Where there is none, the statistics are NaN.
     log_density
@@ -52,7 +52,7 @@ class OneSiteGaps(NamedTuple):
 
 
 class NoiseDrop(NamedTuple):
-    """What random changes of a share of all sites cost each state.
+    """What random changes of a fraction of all sites cost each state.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class NoiseDrop(NamedTuple):
     exact_under_target: dict[str, float] | None
 
 
-def one_site_gaps(
+def single_site_differences(
     target: Target,
     positions: ArrayLike,
     *,
@@ -83,7 +83,7 @@ def one_site_gaps(
     exact: bool | None = None,
     batch_size: int = 32,
     progress: Progress | None = None,
-) -> OneSiteGaps:
+) -> SingleSiteDifferences:
     """Statistics of all one-site changes of each state; on orders, of all swaps, reversals and insertions.
 
     Parameters
@@ -102,13 +102,13 @@ def one_site_gaps(
     progress
         Called as `progress(done, total)` now and then.
     """
-    tau = not_negative("one_site_gaps(within=...)", within, remedy="It is a difference in nats.")
+    tau = not_negative("single_site_differences(within=...)", within, remedy="It is a difference in nats.")
     statistics = map_states(_gaps, target, positions, tau, batch_size=batch_size, progress=progress)
     expected = None
     if is_exact_wanted(target, exact):
         over_all = map_states(_gaps, target, target.domain.enumerate(), tau, batch_size=batch_size)
-        expected = means(law_of(np.asarray(over_all["log_density"], float)), **over_all)
-    return OneSiteGaps(
+        expected = means(normalize_table(np.asarray(over_all["log_density"], float)), **over_all)
+    return SingleSiteDifferences(
         **statistics, mean_log_density=float(np.mean(statistics["log_density"])), exact_under_target=expected
     )
 
@@ -139,7 +139,7 @@ def noise_drop(
     num_samples
         Noise samples per state, at least 2: without two there is no error to state.
     exact, batch_size, progress
-        As in `one_site_gaps`.
+        As in `single_site_differences`.
     """
     remedy = "It is the fraction of sites that noise changes."
     fraction = validation.within("noise_drop(flip_fraction=...)", flip_fraction, "(0, 0.5)", remedy=remedy)
@@ -158,7 +158,7 @@ def noise_drop(
     if is_exact_wanted(target, exact):
         table = log_table(target)
         lost = table - noisy_mean(table, target.domain, fraction)
-        expected = means(law_of(table), drop=lost.ravel(), log_density=table.ravel())
+        expected = means(normalize_table(table), drop=lost.ravel(), log_density=table.ravel())
     return NoiseDrop(drop, error, log_density, float(np.mean(log_density)), expected)
 
 

@@ -1,4 +1,4 @@
-"""The samplers that favour flat modes have exactly the law they claim."""
+"""The samplers that favour flat modes have exactly the distribution they claim."""
 
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ import pytest
 
 import steppe
 from exact_targets import DOMAIN_CASES, polynomial_target, target_named
-from steppe.diagnostics.exact import target_law, transition_matrix
+from steppe.diagnostics.exact import target_distribution, transition_matrix
 from steppe.kernel.keys import Keys
 from steppe.kernel.penalty import mean_roughness
 from steppe.kernel.types import ChainState
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.usefixtures("float64")
 TOLERANCE = 1e-12
 
 
-def normalised(log_law: np.ndarray) -> np.ndarray:
-    law = np.exp(log_law - log_law.max())
-    return law / law.sum()
+def normalised(stationary: np.ndarray) -> np.ndarray:
+    distribution = np.exp(stationary - stationary.max())
+    return distribution / distribution.sum()
 
 
 def roughness(target: steppe.Target, differences: str) -> np.ndarray:
@@ -54,9 +54,9 @@ def difference_tables(target: steppe.Target, exact: bool):
 def test_roughness_tilt_satisfies_detailed_balance_for_its_own_law(domain, differences):
     target, strength = target_named(domain, "smooth"), 1.7
     recipe = steppe.roughness_tilted(strength=strength, step_size=0.6, differences=differences)
-    law = normalised(np.log(target_law(target)) - strength * roughness(target, differences))
+    distribution = normalised(np.log(target_distribution(target)) - strength * roughness(target, differences))
     matrix = transition_matrix(recipe, target)
-    flow = law[:, None] * matrix
+    flow = distribution[:, None] * matrix
     assert np.abs(flow - flow.T).max() <= TOLERANCE
     assert np.abs(matrix - transition_matrix(steppe.dmala(step_size=0.6), target)).max() > 1e-3
 
@@ -114,8 +114,8 @@ ENSEMBLE_DOMAINS = {
 
 
 def joint_log_law(target: steppe.Target, variance: float, center_weight: float) -> np.ndarray:
-    """Log-law of (center, copy, copy) over all triples of positions."""
-    values = np.log(target_law(target))
+    """Log-probability of (center, copy, copy) over all triples of positions."""
+    values = np.log(target_distribution(target))
     flat = np.asarray(target.domain.enumerate()).reshape(target.domain.num_states, -1)
     tied = -((flat[:, None] - flat[None]) ** 2).sum(-1) / (2 * variance)
     per_copy = values[None, :] + tied
@@ -126,19 +126,19 @@ def joint_log_law(target: steppe.Target, variance: float, center_weight: float) 
 def test_ensemble_of_two_copies_and_a_lattice_center_leaves_the_joint_invariant(domain):
     target, variance = polynomial_target(ENSEMBLE_DOMAINS[domain], 2.0), 0.4
     recipe = steppe.robust_ensemble(replicas=2, coupling_variance=variance, step_size=0.6, center="lattice")
-    law = normalised(joint_log_law(target, variance, 0.0))
-    moved = redraw_center(recipe, target, law)
-    assert np.abs(moved - law).max() <= TOLERANCE
+    distribution = normalised(joint_log_law(target, variance, 0.0))
+    moved = redraw_center(recipe, target, distribution)
+    assert np.abs(moved - distribution).max() <= TOLERANCE
     for index, center in enumerate(target.domain.enumerate()):
         matrix = transition_matrix(
             steppe.edmala_glu(step_size=0.6, coupling_variance=variance), target, center=center
         )
-        moved[index] = matrix.T @ law[index] @ matrix
-    assert np.abs(moved - law).max() <= TOLERANCE
+        moved[index] = matrix.T @ distribution[index] @ matrix
+    assert np.abs(moved - distribution).max() <= TOLERANCE
 
 
-def redraw_center(recipe, target, law: np.ndarray) -> np.ndarray:
-    """Push the law through the center draw of the sampler, using its own logits."""
+def redraw_center(recipe, target, distribution: np.ndarray) -> np.ndarray:
+    """Push the distribution through the center draw of the sampler, using its own logits."""
     sampler = recipe.build(target)
     positions = target.domain.enumerate()
     levels = np.asarray(target.domain.to_levels(positions))
@@ -151,7 +151,7 @@ def redraw_center(recipe, target, law: np.ndarray) -> np.ndarray:
     over_pairs = jax.vmap(jax.vmap(log_probs, (None, 0)), (0, None))
     table = np.asarray(jax.jit(over_pairs)(positions, positions))
     center_laws = np.exp(table[:, :, np.arange(levels.shape[1]), levels].sum(axis=-1))
-    return law.sum(axis=0) * np.moveaxis(center_laws, -1, 0)
+    return distribution.sum(axis=0) * np.moveaxis(center_laws, -1, 0)
 
 
 def test_lattice_center_is_drawn_with_the_probabilities_of_its_logits():
@@ -177,16 +177,16 @@ def test_lattice_center_is_drawn_with_the_probabilities_of_its_logits():
 def test_center_law_is_the_local_entropy_and_two_replicas_weigh_pi_with_it():
     """Marginals of the enumerated joint: exp(γU + yF) for the center; π·exp(F(2η)) for a Gaussian pair."""
     target, variance, weight = polynomial_target(steppe.Binary(3), 2.0), 0.4, 1.3
-    values = np.log(target_law(target))
+    values = np.log(target_distribution(target))
     flat = np.asarray(target.domain.enumerate())
     squared = ((flat[:, None] - flat[None]) ** 2).sum(-1)
 
     def local_entropy(eta: float) -> np.ndarray:
         return np.log(np.exp(values[None] - squared / (2 * eta)).sum(axis=1))
 
-    law = normalised(joint_log_law(target, variance, weight))
+    distribution = normalised(joint_log_law(target, variance, weight))
     expected = normalised(weight * values + 2 * local_entropy(variance))
-    assert np.abs(law.sum(axis=(1, 2)) - expected).max() <= TOLERANCE
+    assert np.abs(distribution.sum(axis=(1, 2)) - expected).max() <= TOLERANCE
     pair = values[:, None] + values[None] - squared / (4 * variance)
     assert (
         np.abs(normalised(pair).sum(axis=1) - normalised(values + local_entropy(2 * variance))).max() <= 1e-12

@@ -45,7 +45,7 @@ def test_sampled_spreads_are_the_exact_ones():
 def test_tours_of_corrected_samplers_have_the_enumerated_mean_and_spread():
     results = recorded("tsp")
     assert len(results.provenance.seeds) >= 20
-    rows = rows_of(results, "distribution")
+    rows = rows_of(results, "law")
     for name in ("dmala", "edmala", "informed_permutation"):
         for key, exact in (("mean", 16.4693), ("std", 1.5877)):
             found = rows[name][key]

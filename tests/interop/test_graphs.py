@@ -35,7 +35,7 @@ def weighted_graph():
     return graph
 
 
-@pytest.mark.parametrize("share", [1.0, 0.2])
+@pytest.mark.parametrize("fraction", [1.0, 0.2])
 @pytest.mark.parametrize("vartype", VARTYPES)
 def test_energy_of_every_state_is_that_of_dimod(vartype, fraction):
     # A fraction of 0.2 of all pairs among 10 variables is stored as lists, a fraction of 1 as a matrix.

@@ -178,7 +178,7 @@ def test_recipes_of_sites_and_of_orders_are_not_mixed_up():
     ):
         steppe.dmala().build(small_tsp())
     sites = steppe.Target(jnp.sum, steppe.Binary(6))
-    with pytest.raises(RecipeError, match=r"moves orders.*Binary\(6\).*dmala"):
+    with pytest.raises(RecipeError, match=r"moves permutations.*Binary\(6\).*dmala"):
         informed_permutation().build(sites)
 
 

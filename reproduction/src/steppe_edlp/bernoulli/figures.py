@@ -30,7 +30,7 @@ def draw(results: Results) -> dict[str, "Figure"]:
     """Every figure of the experiment, by key."""
     arrays, spectrum = unpack_arrays(results), find_rows(results, "spectrum")
     names = [str(row["sampler"]) for row in spectrum]
-    means = dict(zip(names, arrays["shares"].mean(axis=1), strict=True))
+    means = dict(zip(names, arrays["fractions"].mean(axis=1), strict=True))
     return {
         "masses": _draw_masses(find_rows(results, "occupancy"), arrays["target"]),
         "occupancy": _draw_occupancy(arrays["target"], means),

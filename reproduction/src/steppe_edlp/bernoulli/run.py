@@ -55,11 +55,11 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
         arrays={
             "target": known.probabilities,
             "eigenvalues": known.eigenvalues,
-            "shares": np.stack([_of_protocol(answers[name]["shares"], request) for name in recipes]),
+            "fractions": np.stack([_of_protocol(answers[name]["fractions"], request) for name in recipes]),
             "window_std": np.stack([known.spectrum_std(answers[name]["windows"]) for name in recipes]),
         },
         recipes=recipes,
-        seeds=list(range(request.seed, request.seed + len(first["shares"]))),
+        seeds=list(range(request.seed, request.seed + len(first["fractions"]))),
         model_evaluations=len(recipes) * _count_evaluations(request, first, size),
     )
 
@@ -83,7 +83,7 @@ def _of_protocol(per_seed: np.ndarray, request: Request) -> np.ndarray:
 
 
 def _describe(name: str, recipe: Recipe, answer: Content, known: SmallTarget, request: Request) -> Row:
-    fractions = _of_protocol(answer["shares"], request)
+    fractions = _of_protocol(answer["fractions"], request)
     return {
         **_describe_exact(name, "", known, answer["distribution"]),
         "is_reference": False,
@@ -91,7 +91,7 @@ def _describe(name: str, recipe: Recipe, answer: Content, known: SmallTarget, re
         "sharp": known.sharp_mass(fractions),
         "log_density": fractions @ known.log_density,
         "distance": known.distance(fractions),
-        "noise": estimate_noise(answer["shares"], None if request.is_sound else 1),
+        "noise": estimate_noise(answer["fractions"], None if request.is_sound else 1),
         "acceptance": float(answer["acceptance"].mean()) if recipe.is_adjusted else None,
         "flips": float(answer["flips"].mean()),
         "why": WHY_ADJUSTED if recipe.is_adjusted else WHY_UNADJUSTED,
@@ -122,7 +122,7 @@ def _describe_effective_step(recipe: Recipe, known: SmallTarget) -> Row:
 def _describe_spectrum(
     name: str, answer: Content, known: SmallTarget, request: Request, printed: float | None
 ) -> Row:
-    fractions, windows = _of_protocol(answer["shares"], request), known.spectrum_std(answer["windows"])
+    fractions, windows = _of_protocol(answer["fractions"], request), known.spectrum_std(answer["windows"])
     return {
         "sampler": name,
         "std": known.spectrum_std(fractions),
@@ -142,5 +142,5 @@ def _count_evaluations(request: Request, answer: Content, size: SimpleNamespace)
     def count(num_seeds: int, run: dict[str, int]) -> int:
         return num_seeds * run["num_chains"] * (run["num_warmup"] + run["num_draws"])
 
-    long = count(len(answer["shares"]), size.long) if request.is_sound else 0
+    long = count(len(answer["fractions"]), size.long) if request.is_sound else 0
     return count(len(answer["windows"]), size.window) + long

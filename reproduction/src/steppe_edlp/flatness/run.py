@@ -72,7 +72,7 @@ def tilt_four_bits(seeds: Sequence[int], size: SimpleNamespace) -> Content:
         exact.append(recipe.stationary(target).probabilities())
     tempered = [temper_to(known.log_density, one @ known.log_density) for one in exact]
     return {
-        "shares": np.asarray(fractions),
+        "fractions": np.asarray(fractions),
         "distributions": np.asarray(exact),
         "tempered": np.asarray(tempered),
     }
@@ -148,7 +148,7 @@ def _describe(name: str, solutions: Mapping[str, np.ndarray], size: SimpleNamesp
 
 def _describe_tilt(found: Content, size: SimpleNamespace) -> list[Row]:
     known = SmallTarget(paper_bernoulli())
-    parts = (found["shares"], found["distributions"], found["tempered"])
+    parts = (found["fractions"], found["distributions"], found["tempered"])
     return [
         {
             "strength": strength,

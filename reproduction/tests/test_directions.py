@@ -67,7 +67,7 @@ def judge_four_bits(request, **given):
         answer = {
             "distribution": probabilities,
             "windows": fractions,
-            "shares": fractions,
+            "fractions": fractions,
             "acceptance": ones,
             "flips": ones,
         }
@@ -260,7 +260,7 @@ def test_lower_test_error_and_slower_rise_are_what_the_perceptrons_claim():
 
 def test_time_moved_from_sharp_to_flat_modes_is_what_the_tilt_claims():
     def judge(tilted, tempered):
-        parts = {"shares": make_shares(tilted), "distributions": tilted, "tempered": tempered}
+        parts = {"fractions": make_shares(tilted), "distributions": tilted, "tempered": tempered}
         rows = flatness._describe_tilt({key: [one] * 5 for key, one in parts.items()}, SIZES["flatness"])
         return judge_rows("flatness", SOUND, {"tilt": rows})
 

@@ -69,7 +69,7 @@ def test_every_number_of_every_law_is_the_exact_one(page):
         effective = effective_step_size(knobs["alpha"], knobs["eta"], knobs["center"])
         assert effective.is_proper
         tilt = steppe.roughness_tilted(strength=knobs["lambda"]).stationary(target)
-        tilted = np.asarray(jax.nn.softmax(jax.vmap(tilt)(target.domain.enumerate())))
+        tilted = np.asarray(jax.nn.softmax(jax.vmap(tilt.log_prob)(target.domain.enumerate())))
         distributions = {
             "pi": target_distribution(target),
             "dula": dula_law(knobs["alpha"]),

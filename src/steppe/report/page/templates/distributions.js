@@ -32,7 +32,7 @@ function langevinMatrix(logTable, stiffness) {
 }
 
 // The distribution a matrix leaves invariant, by elimination without subtraction (Grassmann, Taksar, Heyman).
-function stationaryLaw(matrix) {
+function stationaryDistribution(matrix) {
   const reduced = matrix.map((row) => [...row]);
   for (let last = reduced.length - 1; last > 0; last--) {
     const scale = reduced[last].slice(0, last).reduce((sum, value) => sum + value, 0);
@@ -48,10 +48,10 @@ function stationaryLaw(matrix) {
   return normalised(distribution);
 }
 
-const dulaLaw = (logTable, stiffness) => stationaryLaw(langevinMatrix(logTable, stiffness));
+const dulaDistribution = (logTable, stiffness) => stationaryDistribution(langevinMatrix(logTable, stiffness));
 
 // exp(U − λR) with R the mean of |ΔU| over single flips.
-function tiltedLaw(logTable, strength) {
+function tiltedDistribution(logTable, strength) {
   const bits = numBits(logTable);
   const tilted = logTable.map((value, state) => {
     const changes = sites(bits).map((site) => Math.abs(logTable[flipped(state, site, bits)] - value));

@@ -12,7 +12,7 @@ const shown = (value, digits = 3) => value.toFixed(digits).replace("-", "−");
 const bitsOf = (state) => state.toString(2).padStart(4, "0");
 
 // Bars of a distribution over outlines of the target; marks and colours name the flat and the sharp modes.
-function drawLaw(box, distribution, target, color, marks, name) {
+function drawDistribution(box, distribution, target, color, marks, name) {
   const width = Math.max(box.clientWidth, 240);
   const [height, base, top] = [150, 112, 16];
   const axis = 26;
@@ -82,11 +82,11 @@ function effectiveStep({ alpha, center, eta }) {
 
 function lawsAt(logTable, knobs) {
   const effective = effectiveStep(knobs);
-  const edula = effective.stiffness === undefined ? null : dulaLaw(logTable, effective.stiffness);
+  const edula = effective.stiffness === undefined ? null : dulaDistribution(logTable, effective.stiffness);
   return {
-    dula: { distribution: dulaLaw(logTable, 1 / knobs.alpha), setting: `α = ${knobs.alpha}`, warning: "" },
+    dula: { distribution: dulaDistribution(logTable, 1 / knobs.alpha), setting: `α = ${knobs.alpha}`, warning: "" },
     edula: { distribution: edula, setting: effective.setting ?? "", warning: effective.warning },
-    tilt: { distribution: tiltedLaw(logTable, knobs.lambda), setting: `λ = ${knobs.lambda}`, warning: "" },
+    tilt: { distribution: tiltedDistribution(logTable, knobs.lambda), setting: `λ = ${knobs.lambda}`, warning: "" },
   };
 }
 
@@ -133,7 +133,7 @@ function explore(settings) {
       const name = box.querySelector("b").textContent;
       box.querySelector(".distribution-setting").textContent = setting;
       box.querySelector(".distribution-warning").textContent = warning;
-      if (distribution) drawLaw(box.querySelector(".chart"), distribution, target, settings.colors[key], marks, name);
+      if (distribution) drawDistribution(box.querySelector(".chart"), distribution, target, settings.colors[key], marks, name);
       else box.querySelector(".chart").replaceChildren();
       numbers[key] = distribution && numbersOf(distribution);
       rows.push(row(key, name, numbers[key]));

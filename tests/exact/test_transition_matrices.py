@@ -8,7 +8,7 @@ import pytest
 from jax.tree_util import Partial
 
 import steppe
-from exact_targets import DOMAIN_CASES, DOMAINS, STEEPNESS, center_for, target_named
+from exact_targets import DOMAIN_CASES, DOMAINS, STEEPNESS, center_for, polynomial_target, target_named
 from steppe.diagnostics.exact import stationary_distribution, target_distribution, transition_matrix
 from steppe.kernel.acceptance import Unadjusted
 from steppe.kernel.blocks.metropolis import ProposalBlock
@@ -120,3 +120,11 @@ def test_unadjusted_langevin_is_biased_and_its_bias_is_enumerated(domain):
     distribution = stationary_distribution(matrix)
     assert np.abs(distribution @ matrix - distribution).max() <= TOLERANCE
     assert np.abs(distribution - target_distribution(target)).max() > 1e-4
+
+
+def test_a_recipe_with_default_hyper_parameters_has_the_matrix_of_its_domain():
+    target = polynomial_target(steppe.Spin(2), 1.0)
+    default, given = steppe.dmala(), steppe.dmala(step_size=0.2 * target.domain.squared_unit)
+    np.testing.assert_allclose(
+        transition_matrix(default, target), transition_matrix(given, target), rtol=0, atol=1e-7
+    )

@@ -41,7 +41,7 @@ def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = 
         block alone.
     """
     sampler = recipe.build(target, audit=False)
-    block = next(block for block in recipe.blocks if "position" in block.moves)
+    block = next(block for block in sampler.recipe.blocks if "position" in block.moves)
     try:
         return block.transition_matrix(sampler.density, center)
     except DomainError as error:

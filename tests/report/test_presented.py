@@ -6,7 +6,7 @@ import pytest
 import rich.console
 
 import steppe
-from steppe.modes.result import FlatModes, Mode
+from steppe.modes.flat_modes import FlatModes, Mode
 from steppe.presented import Presented
 from steppe.report.page import write_page
 from steppe.tune.tuned import Measured, Trial, Tuned

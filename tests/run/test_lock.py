@@ -18,10 +18,14 @@ import os, sys, time
 from pathlib import Path
 from steppe.run.storage.durable import take_lock
 held = take_lock(Path(sys.argv[1]))
-if "fork" in sys.argv and os.fork() == 0:
-    os.close(1)  # the parent's output ends with the parent
-    time.sleep(20)
-    os._exit(0)
+if "fork" in sys.argv:
+    listen, speak = os.pipe()
+    if os.fork() == 0:
+        os.close(1)  # the parent's output ends with the parent
+        os.write(speak, b"1")  # what runs in a child after a fork has run
+        time.sleep(20)
+        os._exit(0)
+    os.read(listen, 1)
 print("held", flush=True)
 time.sleep(20)
 """

@@ -78,9 +78,12 @@ def take_flat_positions(domain: Domain, functions: Functions) -> Functions:
     return functions._replace(**wrapped)
 
 
-def is_structured(domain: Domain, positions: ArrayLike) -> bool:
-    """Whether positions are what a log-density takes rather than what kernels hold."""
+def flatten_positions(domain: Domain, positions: Structured) -> ArrayLike:
+    """Return positions as kernels hold them; what a log-density takes is welcome too."""
+    if isinstance(positions, Mapping):
+        return domain.flatten(positions)
     if domain.is_flat:
-        return False
+        return positions
     shape = np.shape(positions)
-    return shape[max(len(shape) - len(domain.shape), 0) :] != domain.shape
+    is_held = shape[max(len(shape) - len(domain.shape), 0) :] == domain.shape
+    return positions if is_held else domain.flatten(positions)

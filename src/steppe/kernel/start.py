@@ -1,7 +1,5 @@
 """Where a chain may start: checked before anything runs, with the offending chain and value named."""
 
-from collections.abc import Mapping
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +8,7 @@ from jax.typing import ArrayLike
 
 from steppe.compiling import quick_jit
 from steppe.domain import Domain
-from steppe.domain.structured import Structured, is_structured
+from steppe.domain.structured import Structured, flatten_positions
 from steppe.errors import DomainError, StartError
 from steppe.pytree import is_concrete
 from steppe.target import Target
@@ -18,10 +16,8 @@ from steppe.target import Target
 
 def flatten_start(domain: Domain, positions: Structured) -> ArrayLike:
     """Return starting positions as kernels hold them; what a log-density takes is welcome too."""
-    if not isinstance(positions, Mapping) and not is_structured(domain, positions):
-        return positions
     try:
-        return domain.flatten(positions)
+        return flatten_positions(domain, positions)
     except DomainError as error:
         raise StartError(f"The starting position does not fit {domain!r}: {error}") from error
 

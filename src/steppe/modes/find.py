@@ -9,12 +9,12 @@ from jax.typing import ArrayLike
 from steppe.diagnostics.flatness import single_site_differences
 from steppe.kernel.cost import EvaluationCounter
 from steppe.modes.chains import run_chains
+from steppe.modes.flat_modes import FlatModes
 from steppe.modes.ladder import PRICES, ladder
 from steppe.modes.local_search import search_locally
 from steppe.modes.measure import default_variance, measure_modes
 from steppe.modes.merge import merge_modes
 from steppe.modes.plateau_walk import walk_plateaus
-from steppe.modes.result import FlatModes
 from steppe.run.progress import count_bar
 from steppe.target import Target
 from steppe.validation import choice, count, random_key

@@ -14,9 +14,9 @@ from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import map_states
 from steppe.errors import RunError
 from steppe.kernel.cost import EvaluationCounter
+from steppe.modes.flat_modes import FlatModes, Mode
 from steppe.modes.local_search import Found, price_of_differences
 from steppe.modes.merge import count_differing_sites, find_pareto_front, label_modes
-from steppe.modes.result import FlatModes, Mode
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.target import Target
 from steppe.validation import positive

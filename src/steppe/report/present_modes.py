@@ -11,7 +11,7 @@ from steppe.run.storage.software import describe_software
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from steppe.modes.result import FlatModes, Mode
+    from steppe.modes.flat_modes import FlatModes, Mode
 
 MAX_LEVELS_SHOWN = 16
 COLORS = {"flat": style.FLAT_COLOR, "sharp": style.SHARP_COLOR}

@@ -20,7 +20,7 @@ from jaxtyping import PyTree
 from steppe.kernel.compose import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.random.threefry import unroll
-from steppe.run.adaptation.types import Adaptation
+from steppe.run.adaptation.contract import Adaptation
 
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - what an adaptation observes

@@ -10,7 +10,7 @@ An `Adaptation` is a transformation of samplers with a state of its own:
 `steppe.run.simulate.simulate` does this for many chains; a user's own `lax.scan` can do the same.
 """
 
-from steppe.run.adaptation.types import Adaptation
+from steppe.run.adaptation.contract import Adaptation
 from steppe.run.adaptation.warmup import TARGET_ACCEPTANCE, Adapt, WarmupAdaptation, resolve_adaptation
 
 __all__ = ["TARGET_ACCEPTANCE", "Adapt", "Adaptation", "WarmupAdaptation", "resolve_adaptation"]

@@ -280,7 +280,7 @@ def describe_figures(mixing: Mixing) -> dict[str, Figure]:
                 key="changes",
                 title="How often each site changes.",
                 caption="Fraction of consecutive kept draws between which a site changes, over all chains. "
-                "Stuck sites are marked.",
+                "Sites that have not converged are marked.",
                 alternative=f"Fraction of changes for {len(sites.is_constant)} sites, of which "
                 f"{sites.count('not converged')} are not converged and {sites.count('constant')} constant.",
             )

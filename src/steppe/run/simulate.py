@@ -106,18 +106,19 @@ def simulate(
         Steps per row.
     observe
         `observe(sampler, state, info)` of one chain, kept after every row. `info` sums up the row: mean
-        acceptance rate, summed flips and defects; `sampler` has the hyper-parameters of the next step.
+        acceptance rate, summed flips and defects; `sampler` has what was adapted after the row, and what a
+        schedule says at its first step.
     capacity
         Rows of the buffer, at least `num_steps / every`; needed where that is traced.
     reduce, reduced
         `reduce(reduced, state, info, step)` of one chain after every row, and what it begins with, one per
         chain: statistics at fixed memory.
     schedule
-        `parameter_schedule(step)`: hyper-parameters by name that differ from those of the sampler at a step.
+        `schedule(step)`: hyper-parameters by name that differ from those of the sampler at a step.
     adapt, adapted
         An adaptation and its state, one per chain; it begins anew where no state is given.
     num_warmup
-        Steps before this one adapt; from it on the adaptation is frozen.
+        Rows that begin before this step adapt; from it on the adaptation is frozen.
     pool
         From what every chain observed in a row to what all of them learn from it. Without it each chain
         learns from its own steps.

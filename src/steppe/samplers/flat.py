@@ -41,19 +41,19 @@ def robust_ensemble(
     center: CenterKind = "gaussian",
     center_weight: float = 0.0,
 ) -> Recipe:
-    """Several copies of the position tied to one center: the center seeks mass within a radius.
+    """Several replicas of the position tied to one center: the center seeks mass within a radius.
 
     Parameters
     ----------
     replicas
-        `y ≥ 1`, the number of copies. Raising it concentrates the center distribution on its maxima.
+        `y ≥ 1`, the number of replicas. Raising it concentrates the center distribution on its maxima.
     coupling_variance
-        `η > 0`, the variance of a copy's distance to the center on flat ground, default 1 unit. Raising it
+        `η > 0`, the variance of a replica's distance to the center on flat ground, default 1 unit. Raising it
         widens the radius.
     step_size
-        `α > 0` of the copies (and of a weighted center), default 0.2 units, as in `dmala`.
+        `α > 0` of the replicas (and of a weighted center), default 0.2 units, as in `dmala`.
     center
-        `"gaussian"`: a real center, drawn from `N(mean of the copies, η/y)`; `"lattice"`: a center on the
+        `"gaussian"`: a real center, drawn from `N(mean of the replicas, η/y)`; `"lattice"`: a center on the
         levels of the domain, drawn exactly too.
     center_weight
         `γ ≥ 0`: the center itself counts with `γ U`. Raising it draws the center to states of high `U`. Needs
@@ -65,12 +65,12 @@ def robust_ensemble(
     the distribution
     `exp{γ U(c) + y F(c; η)}`, where `F(c; η) = log Σ_θ exp{U(θ) − |θ − c|²/(2η)}` is the local entropy:
     mass within a radius. It prefers wide modes among equally high ones, and narrow modes among equally
-    heavy ones. With `replicas=1` and a Gaussian center this is `edmala_glu`, and the copies have
+    heavy ones. With `replicas=1` and a Gaussian center this is `edmala_glu`, and the replicas have
     distribution `π`.
     Cost: `y` evaluations, made as one batch.
     """
     name = "robust_ensemble"
-    copies = count(f"{name}(replicas=...)", replicas)
+    num_replicas = count(f"{name}(replicas=...)", replicas)
     η = positive(f"{name}(coupling_variance=...)", coupling_variance, COUPLING_VARIANCE)
     move = DiscreteLangevin(positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP))
     γ = not_negative(f"{name}(center_weight=...)", center_weight)
@@ -86,7 +86,7 @@ def robust_ensemble(
         name,
         weighted if is_weighted else ConditionalDraw(CenterRefresh()),
         ReplicasBlock(ProposalBlock(move, Metropolis())),
-        coupling=StarCoupling(η, copies, is_lattice, γ if is_weighted else None),
+        coupling=StarCoupling(η, num_replicas, is_lattice, γ if is_weighted else None),
     )
 
 
@@ -107,7 +107,7 @@ def roughness_tilted(
     differences: Differences = "gradient",
     coupling_variance: float | None = None,
 ) -> Recipe:
-    """`dmala` on a landscape where a rough neighbourhood costs: mass moves from peaks to plateaus.
+    """`dmala` with a penalty on rough neighbourhoods: mass moves from peaks to plateaus.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Samplers of orders, for targets on a `Permutation` domain."""
+"""Samplers of permutations, for targets on a `Permutation` domain."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ __all__ = ["informed_permutation", "uniform_permutation"]
 def informed_permutation(
     *, moves: str | Sequence[str] = "two_opt", coupling_variance: float | None = None
 ) -> Recipe:
-    """Locally informed moves of an order: every move is weighed by `exp(½ ΔU)`, one is decided on.
+    """Locally informed moves of a permutation: every move is weighed by `exp(½ ΔU)`, one is decided on.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def informed_permutation(
     reference="Kirkpatrick, Gelatt, Vecchi (1983), with 2-opt of Croes (1958) and Or-opt of Or (1976).",
 )
 def uniform_permutation(*, moves: str | Sequence[str] = ("two_opt", "or_opt")) -> Recipe:
-    """Uniform moves of an order, accepted or rejected: cheap steps, for annealing and for large orders.
+    """Uniform moves of a permutation, accepted or rejected: cheap steps, for annealing and large problems.
 
     Parameters
     ----------

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import PyTree
 
+from steppe.errors import RunError
 from steppe.kernel.compose import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.random.threefry import unroll
@@ -130,6 +131,10 @@ def simulate(
     Simulation
         The chains after the last step, and what was observed, reduced and adapted.
     """
+    if isinstance(num_steps, int) and isinstance(every, int) and num_steps % every:
+        raise RunError(
+            f"`simulate(num_steps={num_steps}, every={every})` must be whole rows: a multiple of `every`."
+        )
     keys = key if jnp.ndim(key) else chain_keys(key, jnp.arange(state.log_density.shape[0]))
     if adapt is not None and adapted is None:
         adapted = over_chains(lambda _: adapt.init(sampler))(keys)

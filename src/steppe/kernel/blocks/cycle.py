@@ -6,15 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.kernel.blocks.metropolis import ProposalBlock
+from steppe.kernel.blocks.metropolis import AroundBlock, ProposalBlock
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.parameters import read_parameters, replace_parameters
-from steppe.kernel.types import ChainState, StepInfo, Variable
-from steppe.target import Target
+from steppe.kernel.types import ChainState, StepInfo
 
 
-class CycleBlock(eqx.Module):
+class CycleBlock(AroundBlock[ProposalBlock[Array]]):
     """Apply a block once for every step size of a cycle, each with its own decision.
 
     Every application leaves the density invariant, whatever its step size, so the cycle does; it is not
@@ -32,22 +31,11 @@ class CycleBlock(eqx.Module):
 
     component_id = "cycle-block"
 
-    block: ProposalBlock[Array]
     length: int = eqx.field(static=True)
     smallest: float = eqx.field(static=True)
 
     uses_gradient = True
     moves_replicas = False
-
-    @property
-    def moves(self) -> tuple[Variable, ...]:
-        """The variables the block changes."""
-        return self.block.moves
-
-    @property
-    def is_adjusted(self) -> bool:
-        """Whether the block leaves the joint density invariant."""
-        return self.block.is_adjusted
 
     def factors(self) -> np.ndarray:
         """Step sizes of the cycle relative to that of the block, from 1 down."""
@@ -90,10 +78,6 @@ class CycleBlock(eqx.Module):
     def count_evaluations(self, density: JointDensity) -> float:
         """Evaluations of one step: those of every place of the cycle."""
         return self.length * self.block.count_evaluations(density)
-
-    def check(self, name: str, target: Target) -> None:
-        """Refuse what the block refuses."""
-        self.block.check(name, target)
 
     def transition_matrix(self, density: JointDensity, center: Array | None) -> np.ndarray:
         """Product of the matrices of all places of the cycle."""

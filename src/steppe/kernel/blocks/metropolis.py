@@ -14,12 +14,13 @@ from steppe.errors import DomainError
 from steppe.kernel.acceptance import Acceptance
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
-from steppe.kernel.types import ChainState, Proposal, StepInfo, Variable
+from steppe.kernel.types import Block, ChainState, Proposal, StepInfo, Variable
 from steppe.numerics import total
 from steppe.random import draws
 from steppe.target import Target
 
 Value = TypeVar("Value")
+Inner = TypeVar("Inner", bound=Block)
 
 
 class ProposalBlock(eqx.Module, Generic[Value]):
@@ -113,6 +114,26 @@ class ConditionalDraw(eqx.Module, Generic[Value]):
     def transition_matrix(self, density: JointDensity, center: Array | None) -> np.ndarray:
         """Refuse: what is drawn is not a position."""
         raise DomainError("A draw of the center has no transition matrix of positions.")
+
+
+class AroundBlock(eqx.Module, Generic[Inner]):
+    """What blocks that apply another block take over from it."""
+
+    block: Inner
+
+    @property
+    def moves(self) -> tuple[Variable, ...]:
+        """The variables the block changes."""
+        return self.block.moves
+
+    @property
+    def is_adjusted(self) -> bool:
+        """Whether the block leaves the joint density invariant."""
+        return self.block.is_adjusted
+
+    def check(self, name: str, target: Target) -> None:
+        """Refuse what the block refuses."""
+        self.block.check(name, target)
 
 
 def decide(

@@ -9,16 +9,16 @@ from jax import Array
 
 from steppe.errors import DomainError
 from steppe.kernel.acceptance import Metropolis
-from steppe.kernel.blocks.metropolis import ProposalBlock
+from steppe.kernel.blocks.metropolis import AroundBlock, ProposalBlock
 from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
-from steppe.kernel.types import CENTER, ChainState, StepInfo, Variable
+from steppe.kernel.types import CENTER, ChainState, StepInfo
 from steppe.target import Target
 
 
-class ReplicasBlock(eqx.Module):
+class ReplicasBlock(AroundBlock[ProposalBlock[Array]]):
     """Move every replica by the same block given the center, each with its own decision.
 
     Given the center the replicas are independent, so one mapped call serves all of them, and a target with a
@@ -27,20 +27,8 @@ class ReplicasBlock(eqx.Module):
 
     component_id = "replicas-block"
 
-    block: ProposalBlock[Array]
-
     uses_gradient = True
     moves_replicas = True
-
-    @property
-    def moves(self) -> tuple[Variable, ...]:
-        """The variables the block changes."""
-        return self.block.moves
-
-    @property
-    def is_adjusted(self) -> bool:
-        """Whether the block leaves the joint density invariant."""
-        return self.block.is_adjusted
 
     def init(self, density: JointDensity, state: ChainState, previous: tuple[()] | None = None) -> tuple[()]:
         """Nothing is remembered."""
@@ -72,10 +60,6 @@ class ReplicasBlock(eqx.Module):
     def count_evaluations(self, density: JointDensity) -> float:
         """Evaluations of one step: those of every replica."""
         return (density.coupling.replicas or 1) * self.block.count_evaluations(density)
-
-    def check(self, name: str, target: Target) -> None:
-        """Refuse what the block refuses."""
-        self.block.check(name, target)
 
     def transition_matrix(self, density: JointDensity, center: Array | None) -> NoReturn:
         """Refuse: a matrix of all replicas is too large, that of one is its block's."""

@@ -15,11 +15,11 @@ from jax import Array
 from jaxtyping import PyTree
 
 from steppe.errors import DomainError
+from steppe.kernel.blocks.metropolis import AroundBlock
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
-from steppe.kernel.types import Block, ChainState, StepInfo, Variable
+from steppe.kernel.types import Block, ChainState, StepInfo
 from steppe.random import draws
-from steppe.target import Target
 
 
 class Rung(NamedTuple):
@@ -44,7 +44,7 @@ class HotRungs(NamedTuple):
     hot: Rung
 
 
-class TemperedBlock(eqx.Module):
+class TemperedBlock(AroundBlock[Block]):
     """Move every chain by the same block at its own temperature, then swap neighbours.
 
     Attributes
@@ -57,20 +57,9 @@ class TemperedBlock(eqx.Module):
 
     component_id = "tempered-block"
 
-    block: Block
     inverse_temperatures: tuple[float, ...] = eqx.field(static=True)
 
     moves_replicas = False
-
-    @property
-    def moves(self) -> tuple[Variable, ...]:
-        """The variables the block changes."""
-        return self.block.moves
-
-    @property
-    def is_adjusted(self) -> bool:
-        """Whether the block leaves the joint density invariant."""
-        return self.block.is_adjusted
 
     @property
     def uses_gradient(self) -> bool:
@@ -139,10 +128,6 @@ class TemperedBlock(eqx.Module):
     def count_evaluations(self, density: JointDensity) -> float:
         """Evaluations of one step: those of every chain; swaps cost none."""
         return len(self.inverse_temperatures) * self.block.count_evaluations(density)
-
-    def check(self, name: str, target: Target) -> None:
-        """Refuse what the block refuses."""
-        self.block.check(name, target)
 
     def transition_matrix(self, density: JointDensity, center: Array | None) -> NoReturn:
         """Refuse: the hot chains are part of the state."""

@@ -108,7 +108,7 @@ lock: ## Resolve the dependencies again and rewrite requirements.lock
 	"$$scratch/venv/bin/python" -m pip --disable-pip-version-check -qq install uv; \
 	if [ -f requirements.lock ]; then cp requirements.lock "$$scratch/lock.txt"; fi; \
 	"$$scratch/venv/bin/uv" pip compile pyproject.toml reproduction/pyproject.toml --quiet --no-emit-package steppe \
-	  $(EXTRAS:%=--extra %) --group dev --group docs --group build \
+	  $(EXTRAS:%=--extra %) --group dev --group docs --group peers --group build \
 	  --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links $(LOCK_FLAGS) \
 	  --output-file "$$scratch/lock.txt" >/dev/null; \

@@ -11,7 +11,7 @@ import numpy as np
 from jax.tree_util import Partial
 
 import steppe
-from steppe.kernel.compose import Sampler
+from steppe.kernel.sampler import Sampler
 
 NUM_SITES, NUM_CHAINS, NUM_STEPS, NUM_DISCARDED = 256, 24, 400, 200
 RINGS = ((0.5, 0.7), (1.5, 0.7), (0.5, 2.0))

@@ -4,8 +4,8 @@ Every victim is a real process that runs `steppe.sample(out=...)` and dies of SI
 directory is read: what it holds must be the beginning of the uninterrupted run. The run is then resumed by
 the next process, until one finishes; the SHA-256 of its whole trace must be that of the uninterrupted run.
 
-    python benchmarks/runner_kills.py                      # 200 random kills, then one per system call
-    python benchmarks/runner_kills.py --random 5 --calls 8 # a short version
+    python benchmarks/runner_kills.py       # 200 random kills, 100 in a merge, one per system call
+    python benchmarks/runner_kills.py --random 5 --merge 5 --calls 8  # a short version
 
 Kills at system calls are injected by `strace`, attached once the process is about to write; a machine
 without it skips that part and says so.
@@ -35,19 +35,21 @@ import numpy as np
 
 import steppe
 from steppe.run import driver, engine
+from steppe.run.storage import shards
 from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.journal import read_newest
+from steppe.run.storage.shards import open_parts
 from steppe.targets import paper_bernoulli
-from steppe.trace import join
 
 NUM_COMMITS_AT_CALLS = 4
 ROWS_PER_COMMIT = 32
 MOST_COMMITS_OF_A_LIFE = 6
-CALLS = ("write", "fsync", "rename", "unlink")
+CALLS = ("write", "ftruncate", "fsync", "rename", "unlink")
 # What the run begins with, and what its commits write: two threads do that, and strace counts the calls of
 # each thread apart, so that the first of one would hide the first of the other.
 BEGINNING = ("", "run.json")
-COMMITS = ("segments", "chains", "segments/{:06d}.npz", "chains/{:06d}.npz", "manifest-{:06d}.json")
-BAD = ("unreadable", "different", "runs different", "runs damaged")
+COMMITS = ("rows.bin", "chains-0.bin", "chains-1.bin", "journal.jsonl", "acknowledged.json")
+BAD = ("falsely damaged", "different", "runs different", "runs damaged")
 
 
 class Victim:
@@ -77,7 +79,7 @@ class Victim:
 
     def end(self) -> int:
         """Wait for its end; 0, the exit code, or minus the signal."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return end_of(self.pid)
 
 
 def _live(path: Path, programs: Path, num_draws: int, tell_ready: int, go: int) -> None:
@@ -129,10 +131,11 @@ class Campaign:
     def look(self, path: Path) -> None:
         """Read what a dead process left: a beginning of the uninterrupted run, or no commit yet."""
         self.found["kills"] += 1
-        if RunDirectory(path).manifest() is None:
-            has_commit = any(path.glob("manifest-*.json"))
-            self.found["unreadable" if has_commit else "before the first commit"] += 1
+        if not num_commits(path):
+            self.found["before the first commit"] += 1
             return
+        problems, _ = RunDirectory(path).examine()
+        self.found["falsely damaged"] += bool(problems)
         arrays = arrays_of(path)
         rows = arrays["log_density"].shape[1]
         same = all(np.array_equal(arrays[name], self.expected[name][:, :rows]) for name in self.expected)
@@ -149,7 +152,7 @@ class Campaign:
 
 def arrays_of(path: Path) -> dict[str, np.ndarray]:
     """All rows of a run directory."""
-    return join(RunDirectory(path).segments())
+    return open_parts([RunDirectory(path)]).read()
 
 
 def digest(arrays: dict[str, np.ndarray]) -> str:
@@ -162,8 +165,10 @@ def digest(arrays: dict[str, np.ndarray]) -> str:
 
 
 def num_commits(path: Path) -> int:
-    """Number of the newest manifest."""
-    return max((int(p.stem.removeprefix("manifest-")) for p in path.glob("manifest-*.json")), default=0)
+    """Number of the newest commit."""
+    journal = path / "journal.jsonl"
+    commits = read_newest(journal.read_bytes()) if journal.exists() else []
+    return commits[-1].index if commits else 0
 
 
 def random_kills(folder: Path, number: int, seed: int, num_draws: int = 1_500) -> Counter[str]:
@@ -199,6 +204,50 @@ def kill_at_random(campaign: Campaign, path: Path, rng: random.Random) -> bool:
         return False
     campaign.check_finished(path, code)
     return True
+
+
+def merge_kills(folder: Path, number: int, seed: int) -> Counter[str]:
+    """Kill while shards are merged: what is merged is there with all rows, or not at all."""
+    campaign, rng = Campaign(folder, 1_500), random.Random(seed)
+    whole, found = folder / "uninterrupted-1500", Counter[str]()
+    began = time.perf_counter()
+    assert end_of(merge(whole, folder / "merged")) == 0
+    pace, tries = time.perf_counter() - began, 0
+    shutil.rmtree(folder / "merged")
+    while found["kills"] < number:
+        tries += 1
+        path = folder / f"merged-{tries}"
+        victim = merge(whole, path)
+        time.sleep(rng.uniform(0, pace))
+        os.kill(victim, signal.SIGKILL)
+        found["kills"] += end_of(victim) == -signal.SIGKILL
+        found["merged before the kill"] += path.exists()
+        if not path.exists():
+            found["runs damaged"] += end_of(merge(whole, path)) != 0
+        found["runs different"] += digest(arrays_of(path)) != campaign.digest
+        found["runs damaged"] += RunDirectory(path).problems() != []
+        shutil.rmtree(path)
+    return found
+
+
+def merge(parts: Path, out: Path) -> int:
+    """Start a process that copies a run in many commits; return its id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if child == 0:
+        try:
+            shards.COMMIT_BYTES = 2_000
+            shards.merge_shards([parts], out)
+            os._exit(0)
+        finally:
+            os._exit(70)
+    return child
+
+
+def end_of(process: int) -> int:
+    """Wait for a process; 0, the exit code, or minus the signal."""
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 def kills_at_calls(folder: Path, limit: int | None) -> Counter[str]:
@@ -246,15 +295,15 @@ def traced(
 
 
 def watched(path: Path, names: Sequence[str]) -> list[str]:
-    """Paths of files and folders, those of the first commits for a name with a number in it."""
-    numbered = {name.format(n) for name in names for n in range(1, NUM_COMMITS_AT_CALLS + 1)}
-    return sorted(str(path / name) + end for name in numbered for end in ("", ".partial"))
+    """Paths of files and folders, and of what is written before it is renamed to them."""
+    return sorted(str(path / name) + end for name in names for end in ("", ".partial"))
 
 
 def main() -> None:
     """Print what was found, and one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--random", type=int, default=200, help="kills at random moments")
+    parser.add_argument("--merge", type=int, default=100, help="kills while shards are merged")
     parser.add_argument("--calls", type=int, help="about so many kills at system calls; all by default")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -262,6 +311,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if options.random:
             found["random"] = random_kills(Path(folder), options.random, options.seed)
+        if options.merge:
+            found["merge"] = merge_kills(Path(folder), options.merge, options.seed)
         if shutil.which("strace") is None:
             print("strace is not installed: no kills at system calls")
         elif options.calls != 0:

@@ -1,9 +1,9 @@
-"""Memory of a long run to disk: 10⁸ chain-steps, resident memory against steps done.
+"""Memory of a long run to disk: 5·10⁸ chain-steps, resident memory against steps done.
 
     python benchmarks/runner_soak.py
 
 A process of its own runs `steppe.sample(out=...)`; this one reads its resident memory from /proc and its
-progress from the newest manifest. The slope is fitted by least squares after the first tenth of the run,
+progress from the journal. The slope is fitted by least squares after the first tenth of the run,
 when everything is compiled and the buffers are full, and before the last commit.
 """
 
@@ -17,6 +17,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+
+from steppe.run.storage.journal import read_newest
 
 LIMIT_MB = 1.0  # per 10⁷ chain-steps
 NUM_CHAINS, BLOCK, THINNING, WARMUP = 1000, 250, 10, 1000
@@ -43,11 +45,9 @@ def resident_megabytes(process: int) -> float:
 
 def rows_done(out: Path) -> int:
     """Rows of the newest commit."""
-    newest = max(out.glob("manifest-*.json"), default=None)
-    try:
-        return json.loads(newest.read_bytes())["next_row"] if newest else 0
-    except FileNotFoundError:  # a newer one has just replaced it
-        return 0
+    journal = out / "journal.jsonl"
+    commits = read_newest(journal.read_bytes()) if journal.exists() else []
+    return commits[-1].next_row if commits else 0
 
 
 def watch(out: Path, num_draws: int) -> np.ndarray:
@@ -67,7 +67,7 @@ def watch(out: Path, num_draws: int) -> np.ndarray:
 def main() -> None:
     """Print the slope, and one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=float, default=1e8, help="chain-steps")
+    parser.add_argument("--steps", type=float, default=5e8, help="chain-steps")
     num_draws = int(parser.parse_args().steps / (NUM_CHAINS * THINNING))
     with tempfile.TemporaryDirectory() as folder:
         begun = time.perf_counter()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from speed_tables import speed_tables
 
+from steppe.recommend import RULES
 from steppe.samplers import ALL_RECIPES
 from steppe.samplers.registry import list_entries
 
@@ -51,6 +52,7 @@ def pages() -> dict[Path, str]:
     readme, choose, claims = HERE.parent / "README.md", HERE / "choose.md", HERE / "explain" / "claims.md"
     made[readme] = replaced(readme.read_text(encoding="utf-8"), "samplers", readme_table())
     made[choose] = replaced(choose.read_text(encoding="utf-8"), "table", choose_table(words))
+    made[choose] = replaced(made[choose], "rules", rules_table())
     recorded = [verdicts(name) for name in EXPERIMENTS if records_of(name)]
     made[claims] = replaced(claims.read_text(encoding="utf-8"), "verdicts", "\n\n".join(recorded))
     speed = HERE / "performance.md"
@@ -143,6 +145,16 @@ def readme_table() -> str:
     return "\n".join(rows)
 
 
+def rules_table() -> str:
+    """Rules by which a recipe is recommended, in the order in which they are asked."""
+    rows = ["| if … | take | because | evidence |", "|---|---|---|---|"]
+    rows += [
+        f"| {rule.when} | [`{rule.name}`](recipes/{rule.name}.md) | {rule.reason} | {rule.evidence} |"
+        for rule in RULES
+    ]
+    return "\n".join(rows)
+
+
 def choose_table(words: dict[str, dict[str, str]]) -> str:
     """Recipes side by side."""
     rows = ["| recipe | good for | evaluations per step | what the position samples | fails by |"]
@@ -185,6 +197,8 @@ def parameters(name: str) -> dict[str, str]:
     """Text by parameter; "As in `other`" is replaced by what is said there."""
     found = {}
     for entry in re.split(r"\n(?=\S)", section(name, "Parameters")):
+        if not entry.strip():
+            continue
         names, _, text = entry.partition("\n")
         text = " ".join(line.strip() for line in text.splitlines())
         for one in names.split(", "):

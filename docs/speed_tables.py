@@ -50,11 +50,13 @@ def peers() -> str:
             row["cell"],
             row["name"],
             plain(row["effective_per_second"]),
+            plain(square) if (square := row["effective_squares_per_second"]) is not None else "",
             f"{row['mean']:.2f} ± {row['standard_error']:.2f}",
         )
         for row in recorded("speed_peers")
     ]
-    return table(("target", "sampler", "effective draws per s", "mean log-density"), rows)
+    heads = ("target", "sampler", "effective U per s", "effective M² per s", "mean log-density")
+    return table(heads, rows)
 
 
 def processes() -> str:

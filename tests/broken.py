@@ -13,6 +13,7 @@ from faulty import (
     FaultyLangevin,
     FaultyMetropolis,
     FaultyRefresh,
+    FaultySites,
     FaultyTogether,
     OneSidedCenter,
 )
@@ -22,8 +23,7 @@ from steppe.kernel.blocks.metropolis import ConditionalDraw
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.proposals.center import CenterLangevin
-from steppe.kernel.proposals.discrete_flow import DiscreteFlow
-from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
+from steppe.kernel.proposals.discrete_langevin import DiscreteFlow, DiscreteLangevin
 from steppe.kernel.proposals.gibbs_with_gradients import GibbsWithGradients
 from steppe.kernel.proposals.path_auxiliary import PathAuxiliary
 
@@ -50,7 +50,9 @@ _gwg = recipe("gwg", FaultyDecision(GibbsWithGradients(1), FaultyMetropolis()))
 _flow = recipe("dlmc", FaultyDecision(DiscreteFlow(STEP), FaultyMetropolis()))
 _paths = recipe("pas", FaultyDecision(PathAuxiliary(3), FaultyMetropolis()))
 _cycle = recipe("dmala_cyclical", CycleBlock(_decided, 3, 0.2))
-_gibbs = recipe("gibbs", FaultyConditional(block_size=1))
+_gibbs = recipe("gibbs", FaultySites(1))
+_events = recipe("gibbs", FaultySites(3, "systematic", table_size=2))
+_swaps = recipe("gibbs", FaultySites(1, num_swaps=2))
 _ball = recipe("hamming_ball", FaultyConditional(block_size=3, radius=1))
 
 FAULTLESS = {made.name: made for made in (_dmala, _edmala, _glu, _ou, _gwg, _gibbs, _ball)}
@@ -147,5 +149,7 @@ BROKEN = {
         _gibbs.replace(picks_by_gain=1.0), POSITION, "ordinal"
     ),
     "gibbs on all sites at once": Broken(_gibbs.replace(draws_all_at_once=1.0), POSITION, "ordinal"),
+    "gibbs that rests after a change": Broken(_events.replace(rests_after_change=1.0), POSITION, "ordinal"),
+    "gibbs with swaps to any free place": Broken(_swaps.replace(swaps_blindly=1.0), POSITION),
     "ball about θ without the point between": Broken(_ball.replace(skips_intermediate=1.0), POSITION),
 }

@@ -16,14 +16,13 @@ from jax import Array
 from steppe.kernel.acceptance import Metropolis
 from steppe.kernel.blocks.gibbs import GibbsBlock
 from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock, decide
+from steppe.kernel.blocks.site_gibbs import Due, Event, Scan, SiteGibbsBlock
 from steppe.kernel.density import JointDensity, subtract_sums
 from steppe.kernel.distributions import Levels
 from steppe.kernel.keys import Keys
 from steppe.kernel.parameters import Number, parameter
 from steppe.kernel.proposals.center import CenterRefresh
-from steppe.kernel.proposals.discrete_flow import DiscreteFlow
-from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
-from steppe.kernel.proposals.joint import JointProposal
+from steppe.kernel.proposals.discrete_langevin import DiscreteFlow, DiscreteLangevin, JointProposal
 from steppe.kernel.types import ChainState, StepInfo
 from steppe.random import draws
 from steppe.target import Target
@@ -214,12 +213,23 @@ class DecisionPerSite(ProposalBlock):
 
 
 class FaultyConditional(GibbsBlock):
-    """Offers the wrong candidates, or draws sites that it should not draw now."""
+    """Offers the wrong candidates."""
 
-    excludes_current: Number = parameter(default=0.0)  # the current levels are no candidate
     skips_intermediate: Number = parameter(default=0.0)  # the ball is about the current levels
-    picks_by_gain: Number = parameter(default=0.0)  # takes the sites that can gain most, uncorrected
+
+    def bases(self, target: Target, state: ChainState, sites: Array) -> tuple[Array, Array]:
+        bases, exists = super().bases(target, state, sites)
+        return mixed(bases, jnp.broadcast_to(bases[0], bases.shape), self.skips_intermediate), exists
+
+
+class FaultySites(SiteGibbsBlock):
+    """Weighs levels wrongly, or resamples sites that it should not resample now."""
+
+    excludes_current: Number = parameter(default=0.0)  # the current level is no candidate
+    picks_by_gain: Number = parameter(default=0.0)  # takes the site that can gain most, uncorrected
     draws_all_at_once: Number = parameter(default=0.0)  # every site given the old values of all others
+    swaps_blindly: Number = parameter(default=0.0)  # whatever the place it swaps to is worth
+    rests_after_change: Number = parameter(default=0.0)  # a change ends the table, and all updates decided
 
     def step(
         self, keys: Keys, density: JointDensity, state: ChainState, own: Any
@@ -230,21 +240,19 @@ class FaultyConditional(GibbsBlock):
         moved = new._replace(position=position, log_density=density.target.log_density(position))
         return mixed(new, moved, self.draws_all_at_once), own, info
 
-    def bases(self, target: Target, state: ChainState, sites: Array) -> tuple[Array, Array]:
-        bases, exists = super().bases(target, state, sites)
-        return mixed(bases, jnp.broadcast_to(bases[0], bases.shape), self.skips_intermediate), exists
+    def tabulate(self, target: Target, state: ChainState, cache: Any, sites: Array) -> Array:
+        table = super().tabulate(target, state, cache, sites)
+        levels = target.domain.levels_at(state.position, sites)
+        is_current = jnp.arange(target.domain.max_levels) == levels[:, None]
+        return jnp.where(is_current & (self.excludes_current > 0), -jnp.inf, table)
 
-    def candidates(
-        self, target: Target, state: ChainState, cache: Any, sites: Array, base: Array
-    ) -> tuple[Array, Array, Array]:
-        levels, values, num_broken = super().candidates(target, state, cache, sites, base)
-        is_current = jnp.all(levels == target.domain.to_levels(state.position[sites]), axis=1)
-        return levels, jnp.where(is_current & (self.excludes_current > 0), -jnp.inf, values), num_broken
+    def weigh_places(self, density: JointDensity, lowered: Scan, source: Array) -> Array:
+        gains = super().weigh_places(density, lowered, source)
+        return mixed(gains, jnp.where(jnp.isfinite(gains), 0.0, -jnp.inf), self.swaps_blindly)
 
-    def choose_sites(
-        self, key: Array, density: JointDensity, state: ChainState, own: Any
-    ) -> tuple[Array, Any]:
-        sites, own = super().choose_sites(key, density, state, own)
-        changes = jnp.max(density.target.differences(state.position), axis=1)
-        best = jnp.argsort(-changes)[: self.block_size]
-        return mixed(sites, best, self.picks_by_gain), own
+    def decide(self, density: JointDensity, due: Due, scan: Scan, size: int) -> Event:
+        changes = jnp.max(density.target.differences(scan.state.position), axis=1)
+        best = jnp.broadcast_to(jnp.argmax(changes), due.sites.shape)
+        due = due._replace(sites=mixed(due.sites, best, self.picks_by_gain))
+        event = super().decide(density, due, scan, size)
+        return event._replace(num_made=mixed(event.num_made, jnp.asarray(size), self.rests_after_change))

@@ -22,8 +22,8 @@ import scipy.stats
 from jax import Array
 
 import steppe
-from steppe.kernel.blocks.gibbs import GibbsMemory
-from steppe.kernel.compose import Sampler
+from steppe.kernel.blocks.site_gibbs import ScanMemory
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState
 
 FALSE_ALARM = 1e-7
@@ -290,7 +290,7 @@ def existing(domain: steppe.Domain) -> np.ndarray:
 
 
 def _remembered(states: SamplerState) -> tuple[Any, ...]:
-    caches = [own.cache if isinstance(own, GibbsMemory) else own for own in states.memory]
+    caches = [own.cache if isinstance(own, ScanMemory) else own for own in states.memory]
     return states.log_density, states.gradient, states.roughness, caches
 
 

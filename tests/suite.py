@@ -3,6 +3,9 @@
 import os
 import signal
 
+# Programs of the tests are not kept on disk, nor those of processes that they start.
+os.environ["STEPPE_COMPILE_CACHE"] = "off"
+
 # Most of the suite's time is spent compiling many small programs, each run a few times, so the
 # fast tier asks XLA for quick compilation. It must be said before jax starts. `make test-all`
 # sets STEPPE_TEST_OPTIMISED=1 and runs the same tests on the programs users get.

@@ -8,6 +8,7 @@ import fake_experiment as fake
 from fake_experiment import without_times
 from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
 from steppe.results import read_results
+from steppe.run.storage.durable import take_lock
 from steppe_edlp.engine import carry_out, check_directory, find_experiments
 from steppe_edlp.request import Request
 
@@ -76,6 +77,13 @@ def test_another_version_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("jax.__version__", "0.0.1")
     with pytest.raises(RunMismatchError, match=r"jax .* not '0\.0\.1'"):
         check_directory(tmp_path, [fake.EXPERIMENT], Request(), resume=True)
+
+
+def test_only_one_process_carries_an_experiment_out(tmp_path):
+    (tmp_path / "fake").mkdir()
+    with take_lock(tmp_path / "fake"), pytest.raises(StorageError, match="another process"):
+        carry_out(fake.EXPERIMENT, Request(), tmp_path)
+    carry_out(fake.EXPERIMENT, Request(), tmp_path)
 
 
 def test_damaged_request_is_refused(tmp_path):

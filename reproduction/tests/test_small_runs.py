@@ -60,6 +60,7 @@ def test_every_figure_that_is_named_is_drawn_and_written(four_bits):
     assert {path.parent.name for path in paths} == {"figures"}
     assert sorted(path.name for path in four_bits.iterdir()) == [
         "figures",
+        "lock",
         "parts",
         "request.json",
         "results.json",

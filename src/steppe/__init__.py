@@ -1,90 +1,128 @@
 """Sample discrete distributions and find their flat modes."""
 
+import sys as _sys
 from importlib import import_module as _import_module
+from importlib.util import find_spec as _find_spec
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from steppe import errors
-from steppe.domain import Binary, Categorical, Domain, Ordinal, Permutation, Product, Spin
-from steppe.target import Incremental, Target
-from steppe.audit import GradientAudit, audit_gradient
-from steppe import samplers
-from steppe.samplers import *  # noqa: F403
-from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
-from steppe.run.result import Run, open_run
-from steppe.run.adaptation import Adapt
-from steppe.run.sample import sample
-from steppe.run.anneal import Annealed, anneal
-from steppe.run.schedule import geometric_schedule, linear_schedule, parameter_schedule
-from steppe.tune import Tuned, tune
-from steppe.compare import Comparison, compare
+from steppe.optional import PackageOfFunctions as _PackageOfFunctions
 
+# Nothing is imported before it is asked for: the command line answers questions without JAX. What checkers
+# and editors read is this block; where a name comes from while a program runs is the table below.
 if _TYPE_CHECKING:
     __version__: str
-    from steppe import datasets, diagnostics, interop, modes, routes, samplers, targets, theory, training
+    from steppe import datasets, diagnostics, errors, interop, modes, routes, samplers, targets, theory
+    from steppe import training
+    from steppe.target.audit import GradientAudit, audit_gradient
+    from steppe.compare import Comparison, compare
+    from steppe.domain import Binary, Categorical, Domain, Ordinal, Permutation, Product, Spin
+    from steppe.evidence import Evidence, log_normalizer
     from steppe.modes import FlatModes, find_flat_modes
+    from steppe.population import Population, anneal_population
+    from steppe.recommend import Recommendation, recommend
+    from steppe.run.adaptation import Adapt
+    from steppe.run.anneal import Annealed, anneal
+    from steppe.run.result import Run, open_run
+    from steppe.run.sample import sample
+    from steppe.run.schedule import geometric_schedule, linear_schedule, parameter_schedule
     from steppe.run.storage.shards import merge_shards
+    from steppe.run.temperature_ladder import TunedLadder, tune_ladder
+    from steppe.samplers import *  # noqa: F403
+    from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
+    from steppe.state_counts import StateCounts, count_states
+    from steppe.target import Incremental, Target
+    from steppe.tune import Tuned, tune
 
-__all__ = [
-    "errors",
-    "Binary",
-    "Categorical",
-    "Domain",
-    "Ordinal",
-    "Spin",
-    "Permutation",
-    "Product",
-    "Incremental",
-    "Target",
-    "GradientAudit",
-    "audit_gradient",
-    "coupling_variance_from_flip_fraction",
-    "sample",
-    "Adapt",
-    "Run",
-    "open_run",
-    "merge_shards",
-    "find_flat_modes",
-    "FlatModes",
-    "anneal",
-    "Annealed",
-    "parameter_schedule",
-    "geometric_schedule",
-    "linear_schedule",
-    "tune",
-    "Tuned",
-    "compare",
-    "Comparison",
-    "interop",
-]
-__all__ += samplers.__all__
+    __all__ = [
+        "errors",
+        "Binary",
+        "Categorical",
+        "Domain",
+        "Ordinal",
+        "Spin",
+        "Permutation",
+        "Product",
+        "Incremental",
+        "Target",
+        "GradientAudit",
+        "audit_gradient",
+        "coupling_variance_from_flip_fraction",
+        "recommend",
+        "Recommendation",
+        "sample",
+        "Adapt",
+        "Run",
+        "open_run",
+        "merge_shards",
+        "find_flat_modes",
+        "FlatModes",
+        "log_normalizer",
+        "Evidence",
+        "anneal_population",
+        "Population",
+        "count_states",
+        "StateCounts",
+        "tune_ladder",
+        "TunedLadder",
+        "anneal",
+        "Annealed",
+        "parameter_schedule",
+        "geometric_schedule",
+        "linear_schedule",
+        "tune",
+        "Tuned",
+        "compare",
+        "Comparison",
+        "interop",
+    ]
+    __all__ += samplers.__all__
 
-# Modules, and names with the module they are in, that a first sample does without.
-_MODULES_WHEN_ASKED_FOR = (
-    "datasets",
-    "diagnostics",
-    "interop",
-    "modes",
-    "routes",
-    "targets",
-    "theory",
-    "training",
-)
-_NAMES_WHEN_ASKED_FOR = {
-    "FlatModes": "steppe.modes",
-    "find_flat_modes": "steppe.modes",
-    "merge_shards": "steppe.run.storage.shards",
+_PLACES = {
+    "steppe": ("errors", "interop"),
+    "steppe.target.audit": ("GradientAudit", "audit_gradient"),
+    "steppe.compare": ("Comparison", "compare"),
+    "steppe.domain": ("Binary", "Categorical", "Domain", "Ordinal", "Permutation", "Product", "Spin"),
+    "steppe.evidence": ("Evidence", "log_normalizer"),
+    "steppe.modes": ("FlatModes", "find_flat_modes"),
+    "steppe.population": ("Population", "anneal_population"),
+    "steppe.recommend": ("Recommendation", "recommend"),
+    "steppe.run.adaptation": ("Adapt",),
+    "steppe.run.anneal": ("Annealed", "anneal"),
+    "steppe.run.result": ("Run", "open_run"),
+    "steppe.run.sample": ("sample",),
+    "steppe.run.schedule": ("geometric_schedule", "linear_schedule", "parameter_schedule"),
+    "steppe.run.storage.shards": ("merge_shards",),
+    "steppe.run.temperature_ladder": ("TunedLadder", "tune_ladder"),
+    "steppe.samplers.flip_fraction": ("coupling_variance_from_flip_fraction",),
+    "steppe.state_counts": ("StateCounts", "count_states"),
+    "steppe.target": ("Incremental", "Target"),
+    "steppe.tune": ("Tuned", "tune"),
 }
+_PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return _import_module("importlib.metadata").version("steppe")
-    if name in _MODULES_WHEN_ASKED_FOR:
-        return _import_module(f"steppe.{name}")
-    if name in _NAMES_WHEN_ASKED_FOR:
-        return getattr(_import_module(_NAMES_WHEN_ASKED_FOR[name]), name)
-    raise AttributeError(f"module 'steppe' has no attribute {name!r}")
+    if name == "__all__":
+        return [*_PLACE_OF, *_import_module("steppe.samplers").__all__]
+    if _PLACE_OF.get(name, "steppe") != "steppe":
+        found = getattr(_import_module(_PLACE_OF[name]), name)
+    elif name.startswith("_"):
+        raise AttributeError(f"module 'steppe' has no attribute {name!r}")
+    elif _find_spec(f"steppe.{name}") is not None:
+        found = _import_module(f"steppe.{name}")
+    elif name in (samplers := _import_module("steppe.samplers")).__all__:
+        found = getattr(samplers, name)
+    else:
+        raise AttributeError(f"module 'steppe' has no attribute {name!r}")
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "__version__", *__all__, *_MODULES_WHEN_ASKED_FOR})
+    modules = ("datasets", "diagnostics", "modes", "routes", "samplers", "targets", "theory", "training")
+    return sorted({*globals(), "__version__", *__getattr__("__all__"), *modules})  # pyright: ignore[reportGeneralTypeIssues]
+
+
+_sys.modules[__name__].__class__ = _PackageOfFunctions

@@ -24,23 +24,32 @@ def write_atomically(path: Path, content: bytes | memoryview, aside: Path | None
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            _leave_the_cache(file.fileno())
+            leave_the_cache(file.fileno())
         draft.replace(path)
-        _flush_directory(path.parent)
+        sync_directory(path.parent)
     except OSError:
         with contextlib.suppress(OSError):  # the directory itself is gone or read-only
             draft.unlink(missing_ok=True)
         raise
 
 
-def _leave_the_cache(descriptor: int) -> None:
+def leave_the_cache(descriptor: int) -> None:
     """Let the system use the memory of what is on disk now: a long run must not fill it with old rows."""
     if hasattr(os, "posix_fadvise"):  # not on every system
         with contextlib.suppress(OSError):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _flush_directory(path: Path) -> None:
+def make_directory(path: Path) -> None:
+    """Make a directory and those above it, each of which stays when the power fails."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        sync_directory(made.parent)
+
+
+def sync_directory(path: Path) -> None:
+    """Make what is in a directory by now, and what is not, permanent."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -41,6 +41,10 @@ class RunError(SteppeError, ValueError):
     """A run was asked for in a way that cannot be carried out."""
 
 
+class CallbackError(SteppeError, RuntimeError):
+    """A function that the user gave raised an exception, which is the cause of this one."""
+
+
 class PeerError(RunError):
     """Another process of a distributed run has stopped."""
 
@@ -83,3 +87,7 @@ class GradientWarning(SteppeWarning):
 
 class PrecisionWarning(SteppeWarning):
     """The log-density is too large for differences to be resolved in the current precision."""
+
+
+class DamagedRunWarning(SteppeWarning):
+    """A run directory gives fewer rows than were committed to it, or draws some of them again."""

@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are needed, missed with one sentence."""
+"""Imports that wait: packages that may be missing, and names of a package that stand for a function."""
 
 import importlib
 from types import ModuleType
@@ -35,3 +35,16 @@ def require(package: str, extra: str, purpose: str) -> ModuleType:
             f"{purpose} needs `{package}`, which the installed `{name}` does not give: {error}. "
             f"`{line} --upgrade` brings one that does."
         ) from error
+
+
+class PackageOfFunctions(ModuleType):
+    """A package in which a module stands for the function of its name in it: `steppe.tune(...)`.
+
+    Python makes a module an attribute of its package whenever it is imported, and functions are looked up
+    there only once they are asked for.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set the function, where a module has one of its own name."""
+        function = getattr(value, name, None) if isinstance(value, ModuleType) else None
+        super().__setattr__(name, function if callable(function) else value)

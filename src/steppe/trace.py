@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from steppe.domain import Domain, Variable
-from steppe.domain.variables import RESERVED
+from steppe.domain.base import RESERVED
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
@@ -20,7 +20,13 @@ STATISTICS = (
     "step_size",
     "center_distance",
     "coupling_variance",
+    "rung_log_density",
+    "swap_rate",
+    "replica_rung",
+    "round_trips",
 )
+# What the last axis of a statistic is, where it has one beside chain and draw.
+LAST_AXES = {"rung_log_density": "rung", "swap_rate": "pair", "replica_rung": "tempered_replica"}
 
 
 class Trace(NamedTuple):
@@ -108,7 +114,8 @@ class Trace(NamedTuple):
         for name in STATISTICS:
             if self.has(name):
                 values = self._part(name, warmup)
-                variables[name] = (("chain", "draw", "replica")[: values.ndim], values)
+                axes = ("chain", "draw", LAST_AXES.get(name, "replica"))
+                variables[name] = (axes[: values.ndim], values)
         first = variables["log_density"][1]
         return Dataset(variables, coords=self._coordinates(first))
 

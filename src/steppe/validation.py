@@ -6,25 +6,37 @@ be made inside `jit`. What is not traced stays on the host: small operations the
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ParamSpec, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.errors import RecipeError, RunError, SteppeError, TargetError
+from steppe.errors import CallbackError, RecipeError, RunError, SteppeError, TargetError
 from steppe.pytree import Relative, is_concrete
 
 Refusal = type[SteppeError]
+P = ParamSpec("P")
+R = TypeVar("R")
 LEAVE_OUT = "Leave it out for the default."
+MAX_SHOWN = 160
 
 
 def refuse(given: str, rule: str, value: object, error: Refusal, remedy: str = "") -> SteppeError:
     """Return the error that says what was given, what it must be, and what to do."""
-    return error(f"`{given}` must be {rule}; got {value!r}. {remedy}".rstrip())
+    return error(f"`{given}` must be {rule}; got {shorten(value)}. {remedy}".rstrip())
+
+
+def shorten(value: object) -> str:
+    """Show a value in one line of at most a hundred and some characters."""
+    try:
+        shown = " ".join(repr(value).split())
+    except Exception:  # noqa: BLE001 - a value that cannot be shown is still refused
+        shown = f"a {type(value).__name__}"
+    return shown if len(shown) <= MAX_SHOWN else f"{shown[:MAX_SHOWN]}…"
 
 
 # ---- numbers -----------------------------------------------------------------------------------
@@ -123,14 +135,20 @@ def path(given: str, value: Any, *, error: Refusal = RunError, remedy: str = "")
 
 def random_key(call: str, key: Any) -> Array:
     """Return one typed random key; raw key data is wrapped."""
-    try:
-        if not jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-            key = jax.random.wrap_key_data(jnp.asarray(key, jnp.uint32))
-        if key.shape == ():
-            return key
-    except (AttributeError, TypeError, ValueError):
-        pass
-    raise refuse(f"{call}(key=...)", "one random key such as `jax.random.key(0)`", key, RunError)
+    if not is_random_key(key):
+        raise refuse(f"{call}(key=...)", "one random key such as `jax.random.key(0)`", key, RunError)
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key
+    return jax.random.wrap_key_data(jnp.asarray(key, jnp.uint32))
+
+
+def is_random_key(key: Any) -> bool:
+    """Whether a value is one typed random key or the data of one."""
+    if not isinstance(key, Array | np.ndarray):
+        return False
+    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key.shape == ()
+    return key.dtype == np.uint32 and key.shape == (2,)
 
 
 # ---- arrays ------------------------------------------------------------------------------------
@@ -210,6 +228,19 @@ def symmetric_matrix(given: str, value: Any, *, error: Refusal = TargetError) ->
 def zeros(*shape: int) -> Any:
     """Zeros in the default float type, on the host."""
     return np.zeros(shape, jnp.result_type(float))
+
+
+# ---- functions of the user -----------------------------------------------------------------------
+
+
+def call_back(given: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call a function that the user gave; say which one it was if it raises."""
+    try:
+        return function(*args, **kwargs)
+    except SteppeError:
+        raise
+    except Exception as error:
+        raise CallbackError(f"`{given}` raised {type(error).__name__}: {shorten(str(error))}.") from error
 
 
 # ---- names -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""More than a hundred wrong command lines: a documented exit code, one sentence, nothing left on disk."""
+"""More than two hundred wrong command lines: a documented exit code, one sentence, nothing left on disk."""
 
 import itertools
 import shutil
@@ -31,6 +31,21 @@ def cases():
     yield ["run", *TARGET, "--process", "0/2@localhost:1"]
     yield ["run", *TARGET, "--num-draws"]
     yield ["run", *TARGET, "--num-draws", "1", "--num-draws", "2", "extra", "more"]
+    for name in ("sys:exit", "os:getcwd", "json:nothing", "nowhere.py:make", "math:pi"):
+        yield ["run", "--target", name]
+        yield ["modes", name]
+        yield ["tune", name]
+        yield ["compare", name]
+    for verb, value in itertools.product(("modes", "tune", "compare"), STRANGE):
+        yield [verb, value]
+    for value in ("/", "", ".", "nowhere/nowhere/page.html"):
+        yield ["report", ".", "--out", value]
+    for verb in ("report", "watch"):
+        yield [verb, "nowhere"]
+        yield [verb, "a" * 5000]
+        yield [verb, "--unknown"]
+    yield ["reproduce", "all", "--data", "/nope"]
+    yield ["reproduce", "bernoulli", "--scale", "huge"]
     for verb in ("resume", "verify", "diagnose", "merge"):
         yield [verb, "nowhere"]
         yield [verb, "a" * 5000]
@@ -40,8 +55,8 @@ def cases():
 CASES = list(cases())
 
 
-def test_there_are_more_than_a_hundred_wrong_calls():
-    assert len(CASES) >= 100
+def test_there_are_more_than_two_hundred_wrong_calls():
+    assert len(CASES) >= 200
 
 
 def test_every_wrong_call_gets_a_documented_exit_code_and_leaves_nothing(tmp_path, capsys, monkeypatch):

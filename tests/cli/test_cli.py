@@ -48,10 +48,33 @@ def test_resume_continues_to_more_draws(finished, tmp_path, capsys):
 
 def test_verify_exits_with_1_when_something_is_damaged(finished, tmp_path, capsys):
     copy = shutil.copytree(finished, tmp_path / "copy")
-    segment = next((copy / "segments").iterdir())
-    segment.write_bytes(segment.read_bytes()[:-1])
+    assert call("verify", copy, "--quick") == 0
+    assert "Every document fits" in capsys.readouterr().out
+    rows = copy / "rows.bin"
+    rows.write_bytes(b"x" + rows.read_bytes()[1:])
+    assert call("verify", copy, "--quick") == 0
     assert call("verify", copy) == 1
-    assert segment.name in capsys.readouterr().out
+    assert rows.name in capsys.readouterr().out
+
+
+def test_a_run_that_gives_fewer_rows_than_were_committed_says_so(finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    assert call("resume", copy, "--num-draws", "50") == 0
+    journal = copy / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes()[:-9])
+    capsys.readouterr()
+    call("diagnose", copy)
+    said = capsys.readouterr()
+    assert "damaged: journal.jsonl ends in a line that is not finished" in said.out
+    assert "Warning" not in said.err
+    call("diagnose", copy, "--json")
+    assert "not finished" in json.loads(capsys.readouterr().out)["problems"][0]
+    assert call("resume", copy, "--num-draws", "50") == 0
+    assert "goes on from row" in capsys.readouterr().err
+    call("verify", copy, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"]
+    assert any("journal" in name for name in found["quarantined"])
 
 
 def test_a_run_file_and_its_overrides(tmp_path, capsys):

@@ -1,7 +1,6 @@
 """A command reads every file of a run once, and computes its summary once."""
 
 from collections import Counter
-from pathlib import Path
 from unittest import mock
 
 import jax
@@ -10,6 +9,7 @@ import pytest
 import steppe
 from steppe.cli import main
 from steppe.diagnostics import mixing
+from steppe.run.storage import directory
 from steppe.targets.bernoulli import paper_bernoulli
 
 
@@ -38,15 +38,22 @@ def shards(tmp_path_factory):
 
 @pytest.fixture
 def reads(monkeypatch):
-    """How often each array file was read."""
-    counts, read_bytes = Counter(), Path.read_bytes
+    """How many bytes of rows were read of each file."""
+    counts, read_commits = Counter(), directory.read_commits
 
-    def counted(path):
-        counts[path] += path.suffix == ".npz"
-        return read_bytes(path)
+    def counted(path, commits):
+        for commit, content in read_commits(path, commits):
+            counts[path] += len(content)
+            yield commit, content
 
-    monkeypatch.setattr(Path, "read_bytes", counted)
+    monkeypatch.setattr(directory, "read_commits", counted)
     return counts
+
+
+def count_reads(reads, *paths):
+    """How often the rows of runs were read, each."""
+    files = [file for path in paths for file in path.rglob(directory.ROWS)]
+    return [reads[file] / file.stat().st_size for file in files]
 
 
 def call(*arguments):
@@ -59,27 +66,25 @@ def call(*arguments):
 
 @pytest.mark.parametrize("verb", ["report", "diagnose", "verify"])
 @pytest.mark.parametrize("kind", ["whole", "shards"])
-def test_every_segment_is_read_once(kind, verb, reads, request, tmp_path, capsys):
+def test_rows_are_read_once(kind, verb, reads, request, tmp_path, capsys):
     path = request.getfixturevalue(kind)
     reads.clear()  # of making the run
     out = ["--out", tmp_path / "page.html"] if verb == "report" else []
     assert call(verb, path, *out) == (verb != "verify")
-    segments = set(path.rglob("segments/*.npz"))
-    assert len(segments) == {"whole": 3, "shards": 2}[kind]
-    assert {segment: reads[segment] for segment in segments} == dict.fromkeys(segments, 1)
+    assert count_reads(reads, path) == [1] * {"whole": 1, "shards": 2}[kind]
     capsys.readouterr()
 
 
-def test_merging_reads_every_segment_of_the_shards_and_of_the_whole_once(shards, reads, tmp_path, capsys):
+def test_merging_reads_the_rows_of_the_shards_and_of_the_whole_once(shards, reads, tmp_path, capsys):
+    reads.clear()
     assert call("merge", shards, "--out", tmp_path / "run") == 1
-    segments = {*shards.rglob("segments/*.npz"), *(tmp_path / "run").rglob("segments/*.npz")}
-    assert {segment: reads[segment] for segment in segments} == dict.fromkeys(segments, 1)
+    assert count_reads(reads, shards, tmp_path / "run") == [1, 1, 1]
     capsys.readouterr()
 
 
-def test_a_run_that_is_opened_is_verified_and_keeps_its_rows_on_disk(whole, reads):
+def test_a_run_that_is_opened_keeps_its_rows_on_disk_and_checks_them_when_they_are_read(whole, reads):
+    reads.clear()
     run = steppe.open_run(whole)
-    segments = set(whole.rglob("segments/*.npz"))
-    assert {segment: reads[segment] for segment in segments} == dict.fromkeys(segments, 1)
+    assert count_reads(reads, whole) == [0]
     assert run.trace.num_rows == 100
-    assert {segment: reads[segment] for segment in segments} == dict.fromkeys(segments, 2)
+    assert count_reads(reads, whole) == [1]

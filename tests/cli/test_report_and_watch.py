@@ -97,16 +97,17 @@ def test_watch_reads_only_and_takes_no_lock(finished):
     assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
 
 
-def test_a_look_skips_a_manifest_that_the_writer_is_dropping(finished, tmp_path):
+def test_a_look_skips_a_line_that_the_writer_has_not_finished(finished, tmp_path):
     copy = shutil.copytree(finished, tmp_path / "copy")
-    (copy / "manifest-999999.json").write_text("{")
+    with (copy / "journal.jsonl").open("ab") as journal:
+        journal.write(b'{"sha256":"')
     assert glance(copy).num_rows == 40
 
 
 def test_a_run_before_its_first_commit_can_be_watched(finished, tmp_path, capsys):
     copy = shutil.copytree(finished, tmp_path / "copy")
-    for manifest in copy.glob("manifest-*"):
-        manifest.unlink()
+    (copy / "acknowledged.json").unlink()
+    (copy / "journal.jsonl").write_bytes(b"")
     assert call("watch", copy, "--once") == 0
     assert "nothing is committed yet" in capsys.readouterr().out
 
@@ -129,7 +130,7 @@ def test_watch_follows_a_growing_run_and_ctrl_c_leaves_with_130(tmp_path):
     steppe = [sys.executable, "-m", "steppe"]
     writer = subprocess.Popen([*steppe, "run", "--out", str(out), *endless], env=environment)
     try:
-        while not list(out.glob("manifest-*.json")):
+        while not (out / "acknowledged.json").exists():
             assert writer.poll() is None
             time.sleep(0.1)
         watcher = subprocess.Popen(

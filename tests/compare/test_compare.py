@@ -116,7 +116,7 @@ def test_bad_request_is_refused_before_anything_runs(name):
 
 @pytest.mark.parametrize("recipes", [[], "dmala", ["dmala"], None, [steppe.dmala(), 3]])
 def test_what_is_not_a_list_of_recipes_is_refused(recipes):
-    with pytest.raises(steppe.errors.RunError, match="needs recipes"):
+    with pytest.raises(steppe.errors.RunError, match="recipe"):
         steppe.compare(TARGET, recipes, key=KEY)
 
 

@@ -81,7 +81,7 @@ def test_effective_draws_are_those_of_the_enumerated_autocorrelation():
 @pytest.mark.slow
 def test_coupling_sweep_adapts_the_step_size_for_each_value():
     found = steppe.tune(
-        steppe.edmala_glu(), TARGET, goal="ess", number="coupling_variance", values=[0.1, 2.0], **SHORT
+        steppe.edmala_glu(), TARGET, goal="ess", parameter="coupling_variance", values=[0.1, 2.0], **SHORT
     )
     steps = [trial.step_size for trial in found.trials]
     assert np.diff(np.array(steps, float)) > 0  # a tight coupling needs small steps
@@ -115,7 +115,7 @@ def test_copies_are_swept_by_loss():
         values=[1, 2, 4],
         **SHORT,
     )
-    assert found.number == "replicas"
+    assert found.parameter == "replicas"
     assert found.recipe.coupling.replicas == int(found.best.value)
     assert abs(found.trials[0].loss.value) < 4 * found.trials[0].loss.error  # one copy has distribution π
 
@@ -141,15 +141,15 @@ REFUSED = {
     "loss not positive": (steppe.roughness_tilted(), {"goal": "loss", "loss": -1.0}, "positive"),
     "distribution would change": (
         steppe.roughness_tilted(),
-        {"goal": "ess", "number": "strength"},
+        {"goal": "ess", "parameter": "strength"},
         "goal='loss'",
     ),
-    "no such number": (steppe.dmala(), {"goal": "ess", "number": "strength"}, "has inverse_temperature"),
+    "no such number": (steppe.dmala(), {"goal": "ess", "parameter": "strength"}, "has inverse_temperature"),
     "one value": (steppe.dmala(), {"goal": "ess", "values": [0.3]}, "at least two"),
     "value out of range": (steppe.dmala(), {"goal": "ess", "values": [0.3, -1.0]}, "positive"),
     "goal": (steppe.dmala(), {"goal": "speed"}, "'acceptance'"),
     "one chain": (steppe.dmala(), {"num_chains": 1}, "at least 2"),
-    "not a recipe": ("dmala", {}, "needs a recipe"),
+    "not a recipe": ("dmala", {}, "must be a recipe"),
 }
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import steppe
 from exact_targets import polynomial_target
 from steppe.diagnostics import exact
-from steppe.kernel.blocks import gibbs, metropolis
+from steppe.kernel.blocks import gibbs, metropolis, site_gibbs
 from steppe.samplers import ALL_RECIPES
 
 NUM_CHAINS = 4
@@ -39,10 +39,13 @@ VARIANTS = {
     "GWG-3": steppe.gwg(num_flips=3),
     "BG-2": steppe.block_gibbs(block_size=2),
     "Gibbs-3, systematic": steppe.gibbs(num_updates=3, scan="systematic"),
+    "Gibbs-3, random": steppe.gibbs(num_updates=3, scan="random"),
     "edmala, exact coupling": steppe.edmala(coupling_form="exact"),
     "edula_glu, drawn center": steppe.edula_glu(center_start="conditional"),
 }
 RECIPES = {name: make() for name, make in ALL_RECIPES.items()} | PUBLISHED_NAMES | VARIANTS
+# A ladder that is given costs no adaptation before every run.
+RECIPES["parallel_tempering"] = steppe.parallel_tempering(inverse_temperatures=(0.0, 0.3, 1.0))
 
 # Test programs run for milliseconds: compiling them seven times faster is worth more than their speed.
 QUICK = {
@@ -61,6 +64,7 @@ def quick_jit(function):
 QUICK_MATRICES = {
     metropolis: ("enumerate_moves", quick_jit(inspect.unwrap(metropolis.enumerate_moves))),
     gibbs: ("enumerate_updates", quick_jit(inspect.unwrap(gibbs.enumerate_updates))),
+    site_gibbs: ("enumerate_sites", quick_jit(inspect.unwrap(site_gibbs.enumerate_sites))),
 }
 
 

@@ -68,7 +68,7 @@ def test_nested_maps_are_folded_into_one_stack():
 @pytest.mark.parametrize(("recipe", "stack"), [(steppe.dmala(), 5), (steppe.robust_ensemble(replicas=3), 15)])
 def test_mapped_chains_and_replicas_use_the_batched_version_in_one_stack(recipe, stack):
     def one_step(target):
-        sampler = recipe.build(target)
+        sampler = recipe.build(target, audit=False)
         return jax.vmap(lambda key, position: sampler.step(key, sampler.init(position)))
 
     calls = executed(one_step, chain_keys(0, 5), starts(DOMAIN, 5))
@@ -79,7 +79,7 @@ def test_mapped_chains_and_replicas_use_the_batched_version_in_one_stack(recipe,
 def test_batched_version_gives_the_chains_of_the_single_one():
     positions = starts(DOMAIN)
     runs = [
-        run_chains(steppe.dmala(step_size=3.0).build(target), chain_keys(1), positions)[1]
+        run_chains(steppe.dmala(step_size=3.0).build(target, audit=False), chain_keys(1), positions)[1]
         for target in (make(), make(batched=None))
     ]
     np.testing.assert_array_equal(runs[0].position, runs[1].position)

@@ -13,10 +13,10 @@ from steppe.samplers import ALL_RECIPES
 from tiers import cases
 
 DOMAIN = steppe.Binary(10)
-# A first run makes a program that draws starts, one that evaluates them and one that steps; the rest are
-# single operations on hyper-parameters of the recipe. Each is compiled before the first draw, while a user
-# waits.
-MOST_PROGRAMS = 10
+# A first run makes a program that compares the gradient with differences, one that draws starts, one that
+# evaluates them and one that steps; the rest are single operations on hyper-parameters of the recipe. Each is
+# compiled before the first draw, while a user waits.
+MOST_PROGRAMS = 11
 
 
 def fresh_runner():

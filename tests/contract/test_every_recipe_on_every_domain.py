@@ -143,7 +143,7 @@ def test_state_and_info_keep_their_shapes_and_types(run):
     assert run.infos.is_accepted.dtype == bool
     assert jnp.issubdtype(run.infos.num_flips.dtype, jnp.integer)
     assert run.infos.num_nonfinite.dtype == jnp.int32
-    assert all(leaf.shape == (NUM_CHAINS, NUM_STEPS) for leaf in run.infos)
+    assert all(leaf.shape == (NUM_CHAINS, NUM_STEPS) for leaf in run.infos[:4])
 
 
 @pytest.mark.parametrize("domain_name", ["binary", "ragged"])

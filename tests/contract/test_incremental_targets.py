@@ -7,7 +7,11 @@ import pytest
 
 import steppe
 from contract.boltzmann import machine
-from contract.cases import one_chain, quick_jit, starts, transition_matrix
+from contract.cases import chain_keys, one_chain, quick_jit, starts, transition_matrix
+from steppe.kernel.blocks import site_gibbs
+from steppe.kernel.blocks.site_gibbs import SiteGibbsBlock
+from steppe.kernel.compose import recipe
+from steppe.targets import ising, ising_lattice
 
 DOMAINS = {"binary": steppe.Binary(4), "ordinal": steppe.Ordinal(3, [-1.0, 0.1, 0.8])}
 BOUNDS = {"binary": (1.0, 3.0), "ordinal": (-2.0, 1.5)}
@@ -52,8 +56,8 @@ def states_of(sampler, key, position):
 def test_incremental_cache_after_200_steps_equals_a_fresh_one(name):
     domain = DOMAINS["ordinal"]
     target = machine(domain, "incremental")
-    recipe = RECIPES.get(name) or steppe.gibbs(num_updates=3, scan="systematic")
-    states = states_of(recipe.build(target), jax.random.key(4), starts(domain)[0])
+    made = RECIPES.get(name) or steppe.gibbs(num_updates=3, scan="systematic")
+    states = states_of(made.build(target), jax.random.key(4), starts(domain)[0])
     fresh = jax.vmap(target.incremental.init)(states.position)
     # 200 steps of at most 3 updates, each with a rounding error of half a unit in a number below 16.
     tolerance = 600 * 8 * np.finfo(np.float64).eps
@@ -62,6 +66,47 @@ def test_incremental_cache_after_200_steps_equals_a_fresh_one(name):
     np.testing.assert_allclose(
         states.log_density, jax.vmap(target.log_density)(states.position), rtol=0, atol=4 * tolerance
     )
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("scan", ["systematic", "random"])
+@pytest.mark.parametrize("form", ["plain", "differences", "incremental"])
+def test_events_lead_where_a_loop_over_sites_leads(form, scan):
+    # One update after another is textbook Gibbs, whose matrices are exact; a table must not be noticed.
+    domain = DOMAINS["ordinal"]
+    target, size = machine(domain, form), 7
+
+    def positions(table_size):
+        sampler = recipe("gibbs", SiteGibbsBlock(size, scan, table_size=table_size)).build(target)
+        run = quick_jit(jax.vmap(lambda key, start: one_chain(sampler, key, start, 60)[1].position))
+        return np.asarray(run(chain_keys(5), starts(domain)))
+
+    by_site = positions(1)
+    assert 0.1 < (np.diff(by_site, axis=1) != 0).mean() < 0.9  # changes, and sites that stay
+    for table_size in (2, 3):
+        np.testing.assert_array_equal(positions(table_size), by_site)
+
+
+@pytest.mark.usefixtures("float64")
+def test_event_sweep_of_more_updates_than_are_drawn_together_has_the_same_distribution(monkeypatch):
+    # 64 chains × 200 sweeps in parts of 3 updates; 27 states, 12 800 draws that follow each other. The mean
+    # of U has a standard error below 0.02, and a wrong place of a part moves it by more than 0.2.
+    monkeypatch.setattr(site_gibbs, "MAX_DRAWN", 3)
+    domain = DOMAINS["ordinal"]
+    target = machine(domain, "incremental")
+    sampler = recipe("gibbs", SiteGibbsBlock(7, "systematic", table_size=2)).build(target)
+    run = quick_jit(jax.vmap(lambda key, start: one_chain(sampler, key, start, 200)[1].log_density))
+    found = np.asarray(run(chain_keys(6, 64), starts(domain, 64)))[:, 20:].mean()
+    values = jax.vmap(target.log_density)(domain.enumerate())
+    assert found == pytest.approx(float(jax.nn.softmax(values) @ values), abs=0.1)
+
+
+def test_table_is_as_long_as_an_update_of_the_cache_is_dear():
+    rng = np.random.default_rng(0)
+    couplings = np.triu(rng.normal(size=(300, 300)), 1)
+    assert site_gibbs.cheapest_table(ising_lattice((12, 12), 0.3)) == 1
+    assert 4 < site_gibbs.cheapest_table(ising(couplings + couplings.T)) < 100
+    assert site_gibbs.cheapest_table(machine(DOMAINS["ordinal"], "differences")) == 3
 
 
 def test_gradient_recipe_ignores_the_incremental_form():

@@ -84,7 +84,7 @@ def test_distances_round_as_tsplib_prescribes():
             "UPPER_ROW of 4 cities needs 6 weights; got 3",
         ),
         (HEAD.format("SPIRAL") + "EDGE_WEIGHT_SECTION\n1 2 3\nEOF", "EDGE_WEIGHT_FORMAT 'SPIRAL' is unknown"),
-        ("NAME : own\nEDGE_WEIGHT_TYPE : EUC_2D\n", "'DIMENSION' is missing"),
+        ("NAME : own\nEDGE_WEIGHT_TYPE : EUC_2D\n", "DIMENSION is missing"),
         (
             "DIMENSION : 3\nEDGE_WEIGHT_TYPE : EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 1 1\nEOF",
             "DIMENSION says 3",
@@ -103,7 +103,7 @@ def test_an_unreadable_instance_says_why(tmp_path, text, complaint):
     [
         ("3 2\n1 2 1\n", "announces 2 edges and lists 1"),
         ("2 1\n1 3 1\n", r"outside 1 … 2"),
-        ("", "Gset format"),
+        ("", "first line must be `nodes edges`"),
     ],
 )
 def test_an_unreadable_graph_says_why(tmp_path, text, complaint):

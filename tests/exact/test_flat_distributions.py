@@ -11,8 +11,8 @@ import pytest
 import steppe
 from exact_targets import DOMAIN_CASES, polynomial_target, target_named
 from steppe.diagnostics.exact import target_distribution, transition_matrix
+from steppe.kernel.density import mean_roughness
 from steppe.kernel.keys import Keys
-from steppe.kernel.penalty import mean_roughness
 from steppe.kernel.types import ChainState
 
 pytestmark = pytest.mark.usefixtures("float64")

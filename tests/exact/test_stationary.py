@@ -49,13 +49,13 @@ def test_coupled_recipes_have_the_joint_law_and_leave_the_position_the_target(na
     np.testing.assert_allclose(tied, -jnp.sum((position - center) ** 2), rtol=1e-12)
 
 
-def enumerated_ensemble(distribution, target, copies):
-    """Joint distribution of copies and lattice center by brute force, through `distribution` itself."""
+def enumerated_ensemble(distribution, target, replicas):
+    """Joint distribution of replicas and lattice center by brute force, through `distribution` itself."""
     states = target.domain.enumerate()
-    cells = list(itertools.product(range(len(states)), repeat=copies + 1))
+    cells = list(itertools.product(range(len(states)), repeat=replicas + 1))
     evaluate = jax.jit(jax.vmap(lambda cell: distribution.log_prob(states[cell[1:]], states[cell[0]])))
     logs = np.asarray(evaluate(jnp.asarray(cells)))
-    return np.exp(logs - logs.max()).reshape((len(states),) * (copies + 1))
+    return np.exp(logs - logs.max()).reshape((len(states),) * (replicas + 1))
 
 
 @pytest.mark.usefixtures("float64")
@@ -73,7 +73,7 @@ def test_marginals_of_an_ensemble_are_those_of_its_joint_law(center_weight):
 
 
 @pytest.mark.usefixtures("float64")
-def test_two_copies_about_a_real_center_are_weighted_by_local_entropy_at_twice_the_variance():
+def test_two_replicas_about_a_real_center_are_weighted_by_local_entropy_at_twice_the_variance():
     target = target_named("binary", "smooth")
     distribution = steppe.robust_ensemble(replicas=2, coupling_variance=0.4).stationary(target)
     entropy = local_entropy_enumerated(target, target.domain.enumerate(), 0.8).value
@@ -82,7 +82,7 @@ def test_two_copies_about_a_real_center_are_weighted_by_local_entropy_at_twice_t
 
 
 @pytest.mark.usefixtures("float64")
-def test_many_copies_about_a_real_center_agree_with_quadrature_over_it():
+def test_many_replicas_about_a_real_center_agree_with_quadrature_over_it():
     target = steppe.Target(lambda x: 1.3 * x[0] * x[1] - 0.4 * x[1], steppe.Binary(2))
     distribution = steppe.robust_ensemble(replicas=3, coupling_variance=0.4).stationary(target)
     axis = np.linspace(-4, 5, 46)
@@ -123,10 +123,10 @@ MISTAKES = {
         StationaryDistributionError,
         "biased",
     ),
-    "copies without center": (
+    "replicas without center": (
         lambda: steppe.robust_ensemble(replicas=2).stationary(BITS).log_prob(jnp.zeros((2, 12))),
         StationaryDistributionError,
-        "2 copies",
+        "2 replicas",
     ),
     "center without coupling": (
         lambda: steppe.dmala().stationary(BITS).center_log_prob(jnp.zeros(12)),
@@ -148,7 +148,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("mistake", "error", "said"), MISTAKES.values(), ids=MISTAKES)
-def test_laws_that_cannot_be_had_are_refused(mistake, error, said):
+def test_distributions_that_cannot_be_had_are_refused(mistake, error, said):
     with pytest.raises(error) as caught:
         mistake()
     assert said in str(caught.value)

@@ -11,6 +11,7 @@ import steppe
 from exact_targets import DOMAIN_CASES, DOMAINS, STEEPNESS, center_for, polynomial_target, target_named
 from steppe.diagnostics.exact import stationary_distribution, target_distribution, transition_matrix
 from steppe.kernel.acceptance import Unadjusted
+from steppe.kernel.blocks import site_gibbs
 from steppe.kernel.blocks.metropolis import ProposalBlock
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -28,8 +29,13 @@ REVERSIBLE = {
     "gwg-1": steppe.gwg(),
     "gwg-2": steppe.gwg(num_flips=2),
     "gwg-3": steppe.gwg(num_flips=3),
+    "dmala, barker": steppe.dmala(step_size=0.6, balancing="barker"),
+    "dmala, exact": steppe.dmala(step_size=0.6, differences="exact"),
+    "gwg-2, min": steppe.gwg(num_flips=2, balancing="min"),
+    "gwg-1, exact": steppe.gwg(differences="exact", balancing="barker"),
+    "pas-3, max, exact": steppe.pas(max_flips=3, balancing="max", differences="exact"),
     "gibbs-1": steppe.gibbs(),
-    "gibbs-2": steppe.gibbs(num_updates=2),
+    "gibbs-2": steppe.gibbs(num_updates=2, scan="random"),
     "block gibbs-1": steppe.block_gibbs(block_size=1),
     "block gibbs-2": steppe.block_gibbs(block_size=2),
     "block gibbs-3": steppe.block_gibbs(block_size=3),
@@ -69,6 +75,32 @@ def test_cycle_of_step_sizes_leaves_the_target_invariant_without_being_reversibl
     target = target_named(domain, "smooth")
     recipe = steppe.dmala_cyclical(step_size=2.0 * target.domain.squared_unit, cycle_length=3)
     distribution, matrix = target_distribution(target), transition_matrix(recipe, target)
+    assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
+    assert np.abs(distribution @ matrix - distribution).max() <= TOLERANCE
+    flow = distribution[:, None] * matrix
+    assert np.abs(flow - flow.T).max() > TOLERANCE
+
+
+@pytest.mark.parametrize("steepness", STEEPNESS)
+@pytest.mark.parametrize("domain", ["binary", "spin"])
+def test_swaps_are_reversible_and_keep_the_number_of_ones(domain, steepness):
+    target = target_named(domain, steepness)
+    block: Any = steppe.gibbs(num_swaps=1).build(target).recipe.blocks[0]
+    matrix = np.asarray(site_gibbs.enumerate_swaps(block, steppe.gibbs().build(target).density))
+    assert_reversible(matrix, target_distribution(target))
+    ones = np.asarray(target.domain.to_levels(target.domain.enumerate())).sum(axis=1)
+    assert matrix[ones[:, None] != ones].max() == 0
+    recipe = steppe.gibbs(num_updates=2, num_swaps=2)
+    both, distribution = transition_matrix(recipe, target), target_distribution(target)
+    assert np.abs(distribution @ both - distribution).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("num_updates", [2, 3])
+@pytest.mark.parametrize("domain", DOMAIN_CASES)
+def test_systematic_scan_leaves_the_target_invariant_without_being_reversible(domain, num_updates):
+    target = target_named(domain, "smooth")
+    distribution = target_distribution(target)
+    matrix = transition_matrix(steppe.gibbs(num_updates=num_updates), target)
     assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
     assert np.abs(distribution @ matrix - distribution).max() <= TOLERANCE
     flow = distribution[:, None] * matrix

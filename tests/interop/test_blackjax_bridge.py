@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 import steppe
-from steppe.errors import RecipeError
+from steppe.errors import TargetError
 from steppe.interop import to_blackjax
 
 DOMAIN = steppe.Binary(4)
@@ -170,5 +170,5 @@ def test_tempered_smc_with_our_kernel_ends_at_the_target(blackjax):
 
 
 def test_refuses_what_is_no_recipe():
-    with pytest.raises(RecipeError, match=r"to_blackjax\(recipe, domain\)"):
+    with pytest.raises(TargetError, match=r"to_blackjax\(recipe=...\)"):
         to_blackjax("dmala", DOMAIN)

@@ -132,7 +132,7 @@ def refused():
         "empty": (lambda: from_bqm(dimod.BinaryQuadraticModel("SPIN")), "at least one variable"),
         "infinite bias": (lambda: from_bqm(infinite), r"node weight.*finite; got inf"),
         "temperature": (lambda: from_bqm(random_bqm("SPIN"), inverse_temperature=0), "positive; got 0"),
-        "no graph": (lambda: from_networkx([(0, 1)]), "networkx graph; got list"),
+        "no graph": (lambda: from_networkx([(0, 1)]), "`NetworkxGraph`; got"),
         "problem": (lambda: from_networkx(tagged, "tsp"), "'max_cut' or 'qubo'; got 'tsp'"),
         "cut of weighted nodes": (lambda: from_networkx(tagged), "problem='ising'"),
         "directed": (lambda: from_networkx(networkx.DiGraph([(0, 1)]), "ising"), "to_undirected"),

@@ -5,17 +5,17 @@ from types import ModuleType
 
 import pytest
 
-from steppe import interop
+from steppe import Binary, interop
 from steppe.errors import MissingPackageError
 from steppe.optional import require
 
 BRIDGES = {
     "from_bqm": ("dimod", "graphs", lambda: interop.from_bqm(object())),
     "to_sampleset": ("dimod", "graphs", lambda: interop.to_sampleset(object(), [0])),
-    "from_numpyro": ("numpyro", "numpyro", lambda: interop.from_numpyro(None)),
-    "NumpyroKernel": ("numpyro", "numpyro", lambda: interop.NumpyroKernel(None)),
+    "from_numpyro": ("numpyro", "numpyro", lambda: interop.from_numpyro(print)),
+    "NumpyroKernel": ("numpyro", "numpyro", lambda: interop.NumpyroKernel(print)),
     "from_pymc": ("pymc", "pymc", lambda: interop.from_pymc(None)),
-    "from_torch": ("torch", "torch", lambda: interop.from_torch(None, None)),
+    "from_torch": ("torch", "torch", lambda: interop.from_torch(print, Binary(2))),
 }
 
 

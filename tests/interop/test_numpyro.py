@@ -207,7 +207,9 @@ def test_spike_and_slab_of_40_variables_includes_what_discrete_gibbs_includes():
     truth[[3, 11, 17, 25, 38]] = [1.5, -1.2, 2.0, 1.0, -1.8]
     y = X @ truth + rng.normal(size=100)
     nuts = numpyro.infer.NUTS(spike_and_slab)
-    ours = NumpyroKernel(spike_and_slab, num_steps=10, gradient="autograd")
+    # Exact differences: the gradient with respect to a bit misses the square of its slope, some hundred nats,
+    # and chains that are guided by it stay where they start.
+    ours = NumpyroKernel(spike_and_slab, num_steps=10)
     chances = {}
     for name, kernel in {
         "steppe": gibbs.Gibbs([(ours, gibbs.discrete_latent_sites), (nuts, None)]),
@@ -264,7 +266,7 @@ def test_refuses(case):
 
 
 def test_refuses_what_is_no_model():
-    with pytest.raises(TargetError, match=r"calls `numpyro.sample`; got int"):
+    with pytest.raises(TargetError, match=r"must be a function; got 3"):
         from_numpyro(3)
 
 
@@ -278,7 +280,7 @@ def test_category_is_refused_where_it_would_have_to_be_a_real_number():
         from_numpyro(discrete_model, 1.0, gradient="autograd")
 
 
-@pytest.mark.parametrize("recipe", [steppe.roughness_tilted(), steppe.robust_ensemble(), "dmala"], ids=str)
+@pytest.mark.parametrize("recipe", [steppe.roughness_tilted(), steppe.robust_ensemble()], ids=str)
 def test_kernel_refuses_recipes_of_another_law(recipe):
     with pytest.raises(RecipeError, match=r"NumpyroKernel\(model, recipe\)"):
         NumpyroKernel(bits_model, recipe)

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 import steppe
-from steppe.errors import DamagedRunError, RunError
+from run.resealing import change_run
+from steppe.errors import DamagedRunError, DamagedRunWarning, RunError
 from steppe.report.page import write_page
 from steppe.report.page.gather import gather
 from steppe.results import Estimate
 from steppe.run.storage.directory import RunDirectory
-from steppe.run.storage.durable import write_json
-from steppe.run.storage.record import dump
 from steppe.targets.bernoulli import paper_bernoulli
 
 
@@ -80,32 +79,32 @@ def test_parts_of_a_run_are_one_page(tmp_path):
 def test_damage_is_named_and_the_commit_before_it_is_shown(run_path, tmp_path):
     copy = shutil.copytree(run_path, tmp_path / "copy")
     sampled(copy, num_draws=300, resume=True)
-    newest = max(copy.glob("manifest-*.json"))
+    newest = copy / "journal.jsonl"
     newest.write_bytes(newest.read_bytes()[:-20])
-    (section,), problems = gather(copy)
+    with pytest.warns(DamagedRunWarning):
+        (section,), problems = gather(copy)
     assert any(newest.name in problem for problem in problems)
     assert section.results.table("quantities").rows
 
 
 def test_a_run_that_is_not_complete_says_so(run_path, tmp_path):
     copy = shutil.copytree(run_path, tmp_path / "copy")
-    record = RunDirectory(copy).record().model_copy(update={"num_draws": 1000})
-    write_json(copy / "run.json", dump(record))
+    change_run(copy, lambda content: content.update(num_draws=1000))
     verdicts = {verdict.claim: verdict for verdict in gather(copy).sections[0].results.verdicts}
     assert verdicts["The run is complete."].sentence == "200 of 1000 draws per chain are committed."
 
 
 def test_a_run_of_which_nothing_is_whole_is_named_not_shown(run_path, tmp_path):
     copy = shutil.copytree(run_path, tmp_path / "copy")
-    for segment in (copy / "segments").iterdir():
-        segment.write_bytes(segment.read_bytes()[:-1])
+    (copy / "rows.bin").write_bytes((copy / "rows.bin").read_bytes()[:-1])
     with pytest.raises(DamagedRunError, match="no commit that verifies"):
         write_page(copy)
 
 
 def test_a_run_without_a_commit_is_one_sentence(run_path, tmp_path):
     copy = shutil.copytree(run_path, tmp_path / "copy")
-    for path in [*copy.glob("manifest-*"), *copy.glob("*/*.npz")]:
-        path.unlink()
+    (copy / "acknowledged.json").unlink()
+    for name in ("journal.jsonl", "rows.bin"):
+        (copy / name).write_bytes(b"")
     with pytest.raises(RunError, match="no committed draws"):
         write_page(copy)

@@ -21,7 +21,7 @@ import numpy as np
 import steppe
 from contract.cases import DOMAINS, PUBLISHED_NAMES, RECIPES, VARIANTS, target_on
 from steppe.samplers import ALL_RECIPES
-from steppe.targets import ising_lattice, paper_bernoulli, tsp
+from steppe.targets import ising_lattice, paper_bernoulli, potts, tsp
 
 FILE = Path(__file__).with_name("draw_digests.json")
 COUNTS = {"num_chains": 5, "num_warmup": 24, "num_draws": 40, "chain_block": 4, "progress": False}
@@ -46,6 +46,9 @@ def cells() -> Iterator[tuple[str, steppe.Target, object, dict]]:
     for name in ("dula", "dmala", "edula", "edmala", "edmala_glu", "gwg", "gibbs"):
         yield f"{name}-bernoulli", bernoulli, RECIPES[name], {}
         yield f"{name}-lattice", lattice, RECIPES[name], {}
+    yield "chromatic_gibbs-lattice", lattice, steppe.chromatic_gibbs(), {}
+    yield "swendsen_wang-lattice", lattice, steppe.swendsen_wang(), {}
+    yield "chromatic_gibbs-potts", potts((4, 5), 3, 0.7), steppe.chromatic_gibbs(), {}
     options = {
         "not adapted": {"adapt": False},
         "thinned": {"thinning": 3},

@@ -69,7 +69,7 @@ def test_the_same_key_gives_the_same_result():
 
 
 MISTAKES = {
-    "not a function": (3, RecipeError, "got 3"),
+    "not a function": (3, RunError, "must be a function; got 3"),
     "not a dictionary": (lambda progress: progress, RecipeError, "dictionary of numbers"),
     "unknown number": (steppe.parameter_schedule(heat=steppe.linear_schedule(0, 1)), RecipeError, "['heat']"),
     "out of range on the way": (

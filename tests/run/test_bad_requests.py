@@ -79,7 +79,7 @@ WRONG_KEYS = [
     print,
     jnp.zeros((2, 2)),
 ]
-WRONG_RECIPES = [None, 0, "dmala", steppe.dmala, [RECIPE], RECIPE.build(TARGET), {}, print]
+WRONG_RECIPES = [0, "dmala", steppe.dmala, [RECIPE], RECIPE.build(TARGET), {}, print]
 WRONG_TARGETS = [None, 0, "target", lambda x: x.sum(), [TARGET], TARGET.domain, {}, RECIPE]
 WRONG_NUMBERS = {
     steppe.dula: ["step_size"],

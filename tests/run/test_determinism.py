@@ -11,12 +11,15 @@ from small_runs import COUNTS, KEY, RECIPE, TARGET, digest, small_run
 
 import steppe
 from steppe.run import engine as engine_module
+from steppe.run.chain_blocks import choose_chain_block
+from steppe.targets import ising_lattice
 from tiers import cases
 
 RECIPES = {
     "edmala": RECIPE,
     "robust_ensemble": steppe.robust_ensemble(replicas=3, coupling_variance=0.5),
     "gibbs": steppe.gibbs(num_updates=2, scan="systematic"),
+    "tempered": steppe.parallel_tempering(inverse_temperatures=(0.0, 0.4, 1.0)),
     "dula": steppe.dula(),
 }
 # A step of `dula` is one of `edmala` with less in it; copies are chains within a chain.
@@ -35,10 +38,27 @@ def test_any_chunk_length_gives_the_same_draws(name, monkeypatch):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_chain_does_not_depend_on_how_many_others_there_are(name):
-    alone = small_run(RECIPES[name], num_chains=1)
-    crowd = small_run(RECIPES[name], num_chains=9)
+    alone = small_run(RECIPES[name], num_chains=1, chain_block=4)
+    crowd = small_run(RECIPES[name], num_chains=9, chain_block=4)
     assert digest(alone) == digest(crowd, num_chains=1)
-    assert digest(small_run(RECIPES[name])) == digest(crowd, num_chains=4)
+    assert digest(small_run(RECIPES[name], chain_block=4)) == digest(crowd, num_chains=4)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "num_chains", "block"),
+    [
+        (steppe.dmala(), 1, 1),
+        (steppe.dmala(), 5, 5),
+        (steppe.dmala(), 100, 25),
+        (steppe.chromatic_gibbs(), 20, 20),
+        (steppe.chromatic_gibbs(), 1000, 32),
+        (steppe.gibbs(), 5, 1),
+        (steppe.gibbs(), 64, 32),
+    ],
+)
+def test_blocks_fit_the_cache_and_have_hardly_an_idle_lane(recipe, num_chains, block):
+    sampler = recipe.build(ising_lattice((64, 64), 0.3))
+    assert choose_chain_block(sampler, num_chains) == block
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -65,6 +85,13 @@ def test_a_resumed_run_has_the_draws_of_an_uninterrupted_one(tmp_path, draws_bef
     resumed = small_run(out=tmp_path / "run", resume=True)
     assert digest(resumed) == digest(small_run())
     assert digest(steppe.open_run(tmp_path / "run")) == digest(resumed)
+
+
+def test_a_resumed_tempered_run_adapts_the_same_ladder_and_has_the_same_draws(tmp_path):
+    adapted = steppe.parallel_tempering(num_rungs=3)
+    whole = small_run(adapted)
+    small_run(adapted, num_draws=57, out=tmp_path / "run")
+    assert digest(small_run(adapted, out=tmp_path / "run", resume=True)) == digest(whole)
 
 
 def test_a_fresh_process_with_another_hash_seed_writes_the_same_run(tmp_path):

@@ -13,19 +13,24 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from resealing import change_run, read_lines
 from small_runs import TARGET, digest, small_run
 
 import steppe
 from contract.cases import DOMAINS, RECIPES, target_on
 from steppe.domain.from_json import make_domain
-from steppe.errors import DamagedRunError, DomainError, RunMismatchError, SteppeError
+from steppe.errors import DamagedRunError, DomainError, RunMismatchError
 from steppe.kernel.blocks.metropolis import ProposalBlock
-from steppe.kernel.proposals.joint import JointProposal
-from steppe.run.storage.components import describe_component
+from steppe.kernel.proposals.discrete_langevin import JointProposal
 from steppe.run.storage.directory import RunDirectory
-from steppe.run.storage.durable import read_json, write_json
-from steppe.run.storage.identity import are_close, identify_target
-from steppe.run.storage.leaves import name_leaves
+from steppe.run.storage.identity import (
+    are_close,
+    describe_component,
+    describe_software,
+    find_other_software,
+    identify_target,
+    name_leaves,
+)
 
 HERE = Path(__file__).parent
 
@@ -33,8 +38,8 @@ HERE = Path(__file__).parent
 FROZEN_IDS = """
     center-langevin center-refresh conditional-draw cycle-block discrete-flow discrete-langevin gibbs-block
     gibbs-with-gradients informed-moves joint-proposal layerwise-gibbs-block metropolis no-coupling no-penalty
-    path-auxiliary permutation-coupling proposal-block recipe replicas-block roughness-penalty star-coupling
-    tempered-block unadjusted uniform-moves weighted-center-block
+    path-auxiliary permutation-coupling proposal-block recipe replicas-block roughness-penalty
+    site-gibbs-block star-coupling tempered-block unadjusted uniform-moves weighted-center-block
 """
 FROZEN_DOMAIN_IDS = {
     "binary": steppe.Binary(3),
@@ -122,7 +127,8 @@ def test_renaming_a_class_does_not_end_a_run(tmp_path):
 
 def test_leaves_of_chains_have_names(tmp_path):
     small_run(out=tmp_path / "run", num_draws=20)
-    names = set(RunDirectory(tmp_path / "run").chains())
+    look = RunDirectory(tmp_path / "run").open()
+    names = {column.name for column in look.journal.opening.chains}
     assert {"state.position", "state.center", "state.log_density"} <= names
     assert not any(name.startswith("leaf") for name in names)
 
@@ -229,13 +235,6 @@ def test_a_run_started_in_a_terminal_is_resumed_from_a_pipe(tmp_path):
 # ---- other versions ----------------------------------------------------------------------------------
 
 
-def rewrite(path: Path, change) -> None:
-    """Change `run.json` and seal it again."""
-    content = read_json(path / "run.json")
-    change(content)
-    write_json(path / "run.json", content)
-
-
 def made_by_another_version(content, *, factor=1 + 1e-6):
     content["software"]["jax"] = "0.9.0"
     content["target"]["program"] = content["target"]["arrays"] = "0" * 64
@@ -244,8 +243,8 @@ def made_by_another_version(content, *, factor=1 + 1e-6):
 
 def test_another_version_of_jax_is_refused_unless_allowed(tmp_path):
     small_run(out=tmp_path / "run", num_draws=60)
-    rewrite(tmp_path / "run", made_by_another_version)
-    with pytest.raises(RunMismatchError, match=r"made with jax 0\.9\.0.*allow_other_version"):
+    change_run(tmp_path / "run", made_by_another_version)
+    with pytest.raises(RunMismatchError, match=r"made with jax '0\.9\.0'.*allow_other_version"):
         small_run(out=tmp_path / "run", resume=True)
     resumed = small_run(out=tmp_path / "run", resume=True, allow_other_version=True)
     assert digest(resumed) == digest(small_run())
@@ -253,9 +252,35 @@ def test_another_version_of_jax_is_refused_unless_allowed(tmp_path):
 
 def test_another_target_is_refused_even_if_another_version_is_allowed(tmp_path):
     small_run(out=tmp_path / "run", num_draws=20)
-    rewrite(tmp_path / "run", lambda content: made_by_another_version(content, factor=1.01))
+    change_run(tmp_path / "run", lambda content: made_by_another_version(content, factor=1.01))
     with pytest.raises(RunMismatchError, match="another target"):
         small_run(out=tmp_path / "run", resume=True, allow_other_version=True)
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "named"),
+    [
+        ("jaxlib", "0.9.0", "jaxlib '0.9.0'"),
+        ("cpu", "x86_64 sse4_2", "the processor 'x86_64 sse4_2'"),
+        ("device", "TPU v9", "the device 'TPU v9'"),
+        ("xla_flags", "--xla_cpu_max_isa=SSE4_2", "XLA_FLAGS '--xla_cpu_max_isa=SSE4_2'"),
+    ],
+)
+def test_what_changes_the_last_bit_is_refused_unless_allowed(tmp_path, what, value, named):
+    small_run(out=tmp_path / "run", num_draws=20)
+    change_run(tmp_path / "run", lambda content: content["software"].update({what: value}))
+    with pytest.raises(RunMismatchError, match=f"made with {named}.*allow_other_version"):
+        small_run(out=tmp_path / "run", resume=True)
+    small_run(out=tmp_path / "run", resume=True, allow_other_version=True, num_draws=30)
+    line = read_lines(tmp_path / "run")[-1]
+    assert line["software"] == describe_software()
+
+
+def test_flags_that_only_say_where_chains_run_do_not_matter():
+    more = "--xla_force_host_platform_device_count=2 --xla_cpu_enable_fast_math=true"
+    same = {"xla_flags": more}, {"xla_flags": "--xla_cpu_enable_fast_math=true"}
+    assert find_other_software(*same) is None
+    assert find_other_software({}, same[1]) == ("xla_flags", "", "--xla_cpu_enable_fast_math=true")
 
 
 def test_values_that_differ_in_the_last_bit_name_the_processor(tmp_path):
@@ -263,10 +288,9 @@ def test_values_that_differ_in_the_last_bit_name_the_processor(tmp_path):
 
     def round_otherwise(content):
         content["target"]["log_density"][3] *= 1 + 1e-7
-        content["software"]["cpu"] = "x86_64 sse4_2"
 
-    rewrite(tmp_path / "run", round_otherwise)
-    with pytest.raises(RunMismatchError, match=r"last bits.*'x86_64 sse4_2'.*allow_other_version"):
+    change_run(tmp_path / "run", round_otherwise)
+    with pytest.raises(RunMismatchError, match=r"last bits.*allow_other_version"):
         small_run(out=tmp_path / "run", resume=True)
     small_run(out=tmp_path / "run", resume=True, allow_other_version=True, num_draws=30)
 
@@ -302,61 +326,28 @@ def committed(tmp_path_factory) -> Path:
     return path
 
 
-CRAFTED = {
-    "run.json": [
+@pytest.mark.parametrize(
+    "change",
+    [
         lambda content: content.pop("recipe"),
         lambda content: content.update(unknown=1),
         lambda content: content.update(num_chains="4"),
         lambda content: content.update(num_chains=True),
+        lambda content: content.update(num_chains=10**30),
+        lambda content: content.update(num_draws=2**32 - 1, thinning=1000),
         lambda content: content.update(thinning=0),
         lambda content: content.update(rungs=[1.0, 0.5]),
         lambda content: content.update(shard={"index": 3, "count": 2}),
+        lambda content: content.update(shard={"index": 1, "count": 2}),
         lambda content: content.update(domain={"id": "binary", "shape": [10**13]}),
         lambda content: content.update(domain="Binary(4)"),
         lambda content: content.update(format=None),
         lambda content: content["target"].update(program="short"),
     ],
-    "manifest-000001.json": [
-        lambda content: content.pop("chains"),
-        lambda content: content.update(segments={}),
-        lambda content: content.update(format=99),
-        lambda content: content.update(next_row=-1),
-        lambda content: content.update(base=7),
-        lambda content: content["segments"][0].update(file="0000²1.npz"),
-        lambda content: content["segments"][0].update(num_rows=1e13),
-        lambda content: content["chains"].update(file="/etc/passwd"),
-    ],
-}
-
-
-@pytest.mark.parametrize(
-    ("file", "change"), [(file, change) for file, changes in CRAFTED.items() for change in changes]
 )
-def test_a_sealed_document_that_describes_no_run_is_named(tmp_path, committed, file, change):
+def test_a_sealed_document_that_describes_no_run_is_named(tmp_path, committed, change):
     path = shutil.copytree(committed, tmp_path / "run")
-    content = read_json(path / file)
-    change(content)
-    write_json(path / file, content)
-    wanted = file if content.get("format") == 2 or file != "run.json" else "format"
-    assert any(wanted in problem for problem in RunDirectory(path).problems())
+    change_run(path, change)
+    assert any("run.json" in problem or "format" in problem for problem in RunDirectory(path).problems())
     with pytest.raises((DamagedRunError, RunMismatchError)):
         steppe.open_run(path)
-
-
-@pytest.mark.parametrize("content", [b"[]\n", b"{}\n", b"3\n", b"null\n", b"[[[[\n", b"", b"\xff\xfe"])
-@pytest.mark.parametrize("file", ["run.json", "manifest-000001.json"])
-def test_a_document_of_another_kind_is_named(tmp_path, committed, file, content):
-    path = shutil.copytree(committed, tmp_path / "run")
-    (path / file).write_bytes(content)
-    assert any(file in problem for problem in RunDirectory(path).problems())
-    with pytest.raises(SteppeError):
-        steppe.open_run(path)
-
-
-def test_record_and_manifest_in_each_others_place_are_named(tmp_path, committed):
-    path = shutil.copytree(committed, tmp_path / "run")
-    contents = [read_json(path / file) for file in CRAFTED]
-    for file, content in zip(CRAFTED, reversed(contents), strict=True):
-        write_json(path / file, content)
-    problems = " ".join(RunDirectory(path).problems())
-    assert all(file in problems for file in CRAFTED)

@@ -1,12 +1,13 @@
-"""Rows come back from a segment bit for bit, whatever is kept once."""
+"""Rows come back from a commit bit for bit, whatever is kept once."""
 
 import numpy as np
 import pytest
 
 from steppe.errors import DamagedRunError
-from steppe.run.storage.durable import read_arrays, write_arrays
-from steppe.run.storage.segments import read_rows, write_rows
-from steppe.run.storage.waiting import Waiting
+from steppe.run.driver import Waiting
+from steppe.run.storage.durable import describe_columns, digest, read_arrays, write_arrays
+from steppe.run.storage.journal import MARK_BYTES, ROWS_COMPARED, RowLayout, pack_rows
+from steppe.run.storage.record import Commit
 
 CHAINS, ROWS = 3, 50
 
@@ -28,10 +29,32 @@ def rows() -> dict[str, np.ndarray]:
     }
 
 
-def test_rows_come_back_bit_for_bit(tmp_path):
+def there_and_back(written, num_rows=None) -> tuple[dict[str, np.ndarray], Commit]:
+    """Pack rows and unpack them, from a commit that says what was packed."""
+    constant, pieces = pack_rows(written, index=7)
+    content = b"".join(pieces)
+    commit = Commit(
+        sha256="0" * 64,
+        previous="0" * 64,
+        index=7,
+        first_row=0,
+        num_rows=len(written["log_density"]) if num_rows is None else num_rows,
+        seconds=0.0,
+        offset=0,
+        bytes=len(content),
+        constant=constant,
+        rows=digest(pieces),
+        chains=None,
+        software=None,
+    )
+    layout = RowLayout(describe_columns(written, 1), "draws" if commit.bytes > MARK_BYTES else "none")
+    assert layout.count_bytes(commit.num_rows, commit.constant) == commit.bytes
+    return layout.unpack(content, commit), commit
+
+
+def test_rows_come_back_bit_for_bit():
     written = rows()
-    record = write_rows(tmp_path / "000001.npz", written, 0, ROWS)
-    read = read_rows(tmp_path / "000001.npz", record)
+    read, _ = there_and_back(written)
     assert read.keys() == written.keys()
     for name, array in written.items():
         assert read[name].dtype == array.dtype
@@ -39,31 +62,32 @@ def test_rows_come_back_bit_for_bit(tmp_path):
         assert read[name].tobytes() == array.tobytes(), name
 
 
-def test_what_never_changes_is_kept_once(tmp_path):
-    write_rows(tmp_path / "000001.npz", rows(), 0, ROWS)
-    with np.load(tmp_path / "000001.npz", allow_pickle=False) as archive:
-        once = {name for name in archive.files if len(archive[name]) == 1}
-    assert once == {"step_size", "defects", "undefined", "copies"}
+def test_what_never_changes_is_kept_once():
+    _, commit = there_and_back(rows())
+    assert set(commit.constant) == {"step_size", "defects", "undefined", "copies"}
 
 
-@pytest.mark.parametrize("num_rows", [0, 1])
-def test_few_rows_are_no_special_case(tmp_path, num_rows):
+@pytest.mark.parametrize("num_rows", [0, 1, 2])
+def test_few_rows_are_no_special_case(num_rows):
     written = {name: array[:num_rows] for name, array in rows().items()}
-    record = write_rows(tmp_path / "000001.npz", written, 7, num_rows)
-    read = read_rows(tmp_path / "000001.npz", record)
+    read, _ = there_and_back(written)
     assert all(read[name].tobytes() == array.tobytes() for name, array in written.items())
 
 
-def test_rows_that_are_not_kept_stay_absent(tmp_path):
+@pytest.mark.parametrize("changed", [ROWS_COMPARED - 1, ROWS_COMPARED, 2 * ROWS_COMPARED])
+def test_a_column_that_changes_late_is_kept_whole(changed):
+    late = np.zeros((2 * ROWS_COMPARED + 1, 2), np.int32)
+    late[changed, 1] = 1
+    read, commit = there_and_back({"log_density": np.zeros(late.shape), "late": late})
+    assert commit.constant == []
+    assert read["late"].tobytes() == late.tobytes()
+
+
+def test_rows_that_are_not_kept_stay_absent():
     written = {name: array[:0] for name, array in rows().items()}
-    record = write_rows(tmp_path / "000001.npz", written, 0, ROWS)
-    assert all(len(array) == 0 for array in read_rows(tmp_path / "000001.npz", record).values())
-
-
-def test_a_file_that_does_not_fit_its_record_is_damaged(tmp_path):
-    record = write_rows(tmp_path / "000001.npz", rows(), 0, ROWS)
-    with pytest.raises(DamagedRunError, match="for 49 rows"):
-        read_rows(tmp_path / "000001.npz", record.model_copy(update={"num_rows": ROWS - 1}))
+    read, commit = there_and_back(written, num_rows=ROWS)
+    assert commit.bytes == MARK_BYTES
+    assert all(len(array) == 0 for array in read.values())
 
 
 def test_rows_wait_in_order_and_memory_is_used_again():
@@ -94,14 +118,22 @@ def test_arrays_of_every_shape_and_order_come_back_as_they_were(tmp_path):
     written = {
         "scalar": np.float32(3.5),
         "empty": np.zeros((2, 0, 3)),
-        "columns first": np.asfortranarray(np.arange(12.0).reshape(3, 4)),
-        "every other": np.arange(10)[::2],
+        "columns_first": np.asfortranarray(np.arange(12.0).reshape(3, 4)),
+        "every_other": np.arange(10)[::2],
         "booleans": np.array([True, False]),
-        "big end first": np.arange(3, dtype=">i4"),
+        "big_end_first": np.arange(3, dtype=">i4"),
     }
-    record = write_arrays(tmp_path / "000001.npz", written)
-    read = read_arrays(tmp_path / "000001.npz", record)
+    record = write_arrays(tmp_path / "000001.bin", written)
+    read = read_arrays(tmp_path / "000001.bin", record)
     for name, array in written.items():
         assert read[name].dtype == array.dtype
         assert read[name].shape == array.shape
         np.testing.assert_array_equal(read[name], array)
+
+
+@pytest.mark.parametrize("change", [lambda content: content[:-1], lambda content: b"x" + content[1:]])
+def test_a_file_that_does_not_fit_its_record_is_damaged(tmp_path, change):
+    record = write_arrays(tmp_path / "000001.bin", rows())
+    (tmp_path / "000001.bin").write_bytes(change((tmp_path / "000001.bin").read_bytes()))
+    with pytest.raises(DamagedRunError, match=r"000001\.bin"):
+        read_arrays(tmp_path / "000001.bin", record)

@@ -14,7 +14,10 @@ from small_runs import digest, small_run
 
 import steppe
 from steppe.errors import RunError, RunMismatchError, StorageError
+from steppe.run import engine
 from steppe.run.adaptation import Adapt
+from steppe.run.devices import Devices
+from steppe.run.storage import shards
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.shards import merge_shards
 
@@ -37,10 +40,16 @@ def test_parts_merged_are_the_whole_run(tmp_path, whole):
     assert RunDirectory(tmp_path / "merged").problems() == []
 
 
-def test_a_merged_run_can_be_continued(tmp_path):
+@pytest.mark.parametrize("commit_bytes", [2**26, 500])
+def test_a_merged_run_can_be_continued(tmp_path, monkeypatch, commit_bytes):
+    monkeypatch.setattr(shards, "COMMIT_BYTES", commit_bytes)
+    monkeypatch.setattr(engine, "MAX_CAPACITY", 20)
     for index in range(3):
-        small_run(out=tmp_path / "parts", shard=(index, 3), **TEN)
+        small_run(out=tmp_path / "parts", shard=(index, 3), commit_seconds=0.01 * index, **TEN)
     merge_shards(tmp_path / "parts", tmp_path / "merged")
+    num_commits = RunDirectory(tmp_path / "merged").open().journal.num_commits
+    assert num_commits == 1 if commit_bytes > 500 else num_commits > 5
+    assert RunDirectory(tmp_path / "merged").problems() == []
     longer = small_run(out=tmp_path / "merged", resume=True, **{**TEN, "num_draws": 200})
     assert digest(longer) == digest(small_run(**{**TEN, "num_draws": 200}))
 
@@ -54,6 +63,52 @@ def test_a_part_can_be_resumed(tmp_path, whole):
     assert digest(steppe.open_run(tmp_path / "parts")) == whole
 
 
+@pytest.mark.parametrize(("count", "block"), [(2, 2), (3, 1), (4, 1)])
+def test_the_default_run_in_shards_is_the_whole_run_at_the_block_that_divides_it(tmp_path, count, block):
+    for index in range(count):
+        small_run(out=tmp_path / "run", shard=(index, count))
+    assert digest(steppe.open_run(tmp_path / "run")) == digest(small_run(chain_block=block))
+    small_run(out=tmp_path / "run", shard=(0, count), resume=True, num_draws=180)
+
+
+def test_shards_are_taken_over_by_one_process_and_the_whole_run_by_none(tmp_path, whole):
+    out = tmp_path / "run"
+    for index in range(2):
+        small_run(out=out, shard=(index, 2), **{**TEN, "num_draws": 60})
+    assert digest(small_run(out=out, resume=True, **TEN)) == whole
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["replaced-shard-0000-of-0002", "replaced-shard-0001-of-0002", "shard-0000-of-0001"]
+    assert digest(steppe.open_run(out)) == whole
+    assert digest(small_run(out=out, resume=True, **TEN)) == whole
+    with pytest.raises(StorageError, match="already holds"):
+        small_run(out=out, **TEN)
+
+
+@pytest.mark.parametrize("step", ["copied", "renamed one"])
+def test_a_take_over_that_was_killed_is_finished_by_the_next(tmp_path, whole, monkeypatch, step):
+    out = tmp_path / "run"
+    for index in range(2):
+        small_run(out=out, shard=(index, 2), **{**TEN, "num_draws": 60})
+    asked = []
+
+    def agree(devices, answer):
+        asked.append(answer)
+        if len(asked) == 2:
+            if step == "renamed one":
+                (out / "shard-0000-of-0002").rename(out / "replaced-shard-0000-of-0002")
+            raise KeyboardInterrupt
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Devices, "agree", agree)
+        with pytest.raises(KeyboardInterrupt):
+            small_run(out=out, resume=True, **TEN)
+    assert len(asked) == 2
+    assert steppe.open_run(out).trace.num_rows == 100
+    assert digest(small_run(out=out, resume=True, **TEN)) == whole
+    assert digest(steppe.open_run(out)) == whole
+
+
 def test_parts_that_are_missing_or_of_another_run_are_refused(tmp_path):
     small_run(out=tmp_path / "a", shard=(0, 2), **TEN)
     with pytest.raises(RunError, match="needs each of them once"):
@@ -64,7 +119,7 @@ def test_parts_that_are_missing_or_of_another_run_are_refused(tmp_path):
     assert not (tmp_path / "merged").exists()
 
 
-@pytest.mark.parametrize("shard", [(2, 2), (-1, 2), (0, 0), (0,), "0/2", 3, (True, 2), (0, 4)])
+@pytest.mark.parametrize("shard", [(2, 2), (-1, 2), (0, 0), (0,), "0/2", 3, (True, 2), (0, 11)])
 def test_a_part_that_cannot_be_is_refused(tmp_path, shard):
     with pytest.raises(RunError, match=r"shard|no chains"):
         small_run(out=tmp_path / "run", shard=shard, **TEN)
@@ -101,7 +156,8 @@ if "slow" in options:  # time to be killed in
     commit = directory.RunDirectory.commit
     directory.RunDirectory.commit = lambda *arguments: (time.sleep(0.1), commit(*arguments))
 small_run(
-    out=sys.argv[2], resume=True, num_chains=10, adapt=Adapt(pooled="pooled" in options),
+    out=sys.argv[2], resume=True, num_chains=10, chain_block=4, num_draws=int(options.get("draws", 160)),
+    adapt=Adapt(pooled="pooled" in options),
     devices=int(options["devices"]) if "devices" in options else None,
 )
 """
@@ -138,6 +194,12 @@ def wait(*processes: subprocess.Popen, timeout: float = 120) -> list[int]:
     return [process.returncode for process in processes]
 
 
+def count_commits(out: Path) -> int:
+    """Commits of the process of two that has made fewer."""
+    journals = [path.read_bytes() for path in out.glob("shard-*/journal.jsonl")]
+    return min(journal.count(b"\n") - 1 for journal in journals) if len(journals) == 2 else 0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [[], ["pooled="]])
 def test_two_devices_give_the_draws_of_one(tmp_path, whole, options):
@@ -162,7 +224,7 @@ def test_when_one_process_is_killed_both_stop_and_resume_gives_the_uninterrupted
     out = tmp_path / "run"
     processes = pair(out, "chunk=4", "commit=0", "slow=")
     deadline = time.monotonic() + 120
-    while len(list(out.glob("shard-*/manifest-000005.json"))) < 2:
+    while count_commits(out) < 5:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     processes[victim].send_signal(signal.SIGKILL)
@@ -180,12 +242,23 @@ def test_when_one_process_is_killed_both_stop_and_resume_gives_the_uninterrupted
 def test_an_interrupt_of_one_process_stops_both_with_everything_committed(tmp_path, whole):
     out = tmp_path / "run"
     processes = pair(out, "chunk=4", "commit=0", "slow=")
-    while len(list(out.glob("shard-*/manifest-000003.json"))) < 2:
+    while count_commits(out) < 3:
         time.sleep(0.02)
     processes[1].send_signal(signal.SIGTERM)
     assert wait(*processes)[1] == 143
-    rows = [RunDirectory(part).manifest().next_row for part in sorted(out.iterdir())]
+    rows = [RunDirectory(part).open().journal.commits[-1].next_row for part in sorted(out.iterdir())]
     assert rows[0] == rows[1]
     shutil.copytree(out, tmp_path / "copy")
     assert wait(*pair(out)) == [0, 0]
     assert digest(steppe.open_run(out)) == whole
+
+
+@pytest.mark.slow
+def test_a_run_may_be_continued_by_another_number_of_processes(tmp_path, whole):
+    out = tmp_path / "run"
+    assert wait(launch(out, "draws=30")) == [0]
+    assert wait(*pair(out, "draws=60", "chunk=4", "commit=0")) == [0, 0]
+    assert wait(launch(out, "draws=90")) == [0]
+    assert wait(*pair(out)) == [0, 0]
+    assert digest(steppe.open_run(out)) == whole
+    assert steppe.open_run(out).problems == []

@@ -25,9 +25,9 @@ from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.blocks.replicas import ReplicasBlock, WeightedCenterBlock
 from steppe.kernel.compose import recipe
 from steppe.kernel.coupling import NoCoupling, StarCoupling
+from steppe.kernel.density import RoughnessPenalty
 from steppe.kernel.distributions import Gaussian
 from steppe.kernel.keys import Keys
-from steppe.kernel.penalty import RoughnessPenalty
 from steppe.kernel.proposals.center import CenterRefresh
 from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
 from tiers import cases

@@ -6,6 +6,7 @@ import pytest
 
 from steppe import targets
 from steppe.errors import TargetError
+from steppe.targets.rbm_normalizer import anneal_rbm
 
 J = np.asarray([[0.0, 1.0], [1.0, 0.0]])
 EDGES = [(0, 1), (1, 2)]
@@ -50,12 +51,8 @@ REFUSED = {
     "no hidden bit": (lambda: targets.rbm(np.ones((0, 3)), 0.0, 0.0), r"at least one hidden.*\(0, 3\)"),
     "hidden bias": (lambda: targets.rbm(np.ones((2, 3)), [1] * 3, 0.0), r"hidden_bias=.*\(2,\); got \(3,\)"),
     "infinite bias": (lambda: targets.rbm(np.ones((2, 3)), 0.0, np.inf), r"visible_bias=.*finite; got inf"),
-    "too large to sum": (
-        lambda: targets.log_normalizer(np.ones((21, 30)), 0.0, 0.0, KEY, exact=True),
-        r"at most 20 bits; it has 21",
-    ),
     "one chain": (
-        lambda: targets.log_normalizer(np.ones((2, 3)), 0.0, 0.0, KEY, exact=False, num_chains=1),
+        lambda: anneal_rbm(np.ones((2, 3)), 0.0, 0.0, KEY, num_chains=1),
         r"num_chains=.*at least 2; got 1",
     ),
     "non-square QUBO": (lambda: targets.qubo([1.0, 2.0]), r"qubo\(Q=...\).*square"),

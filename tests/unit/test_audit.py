@@ -101,14 +101,40 @@ def test_broken_log_density_is_an_error_of_the_target(value):
 
 
 @pytest.mark.parametrize("name", ALL_RECIPES)
-def test_build_audits_exactly_the_recipes_that_depend_on_the_gradient(name):
+def test_build_audits_every_recipe_that_is_guided_by_the_gradient(name):
     recipe, target = ALL_RECIPES[name](), steppe.Target(by_comparison, BITS)
     if name in ("dula", "edula", "edula_glu"):
         with pytest.raises(GradientError):
             recipe.build(target)
+    elif recipe.uses_gradient:
+        with pytest.warns(GradientWarning, match="exactly zero"):
+            recipe.build(target)
     else:
         recipe.build(target)
     recipe.build(target, audit=False)
+
+
+def test_an_adjusted_recipe_is_refused_where_the_gradient_is_not_finite():
+    with pytest.raises(GradientError, match="not finite"):
+        steppe.dmala().build(steppe.Target(lambda x: jnp.sum(jnp.sqrt(x)), BITS))
+
+
+def test_an_adjusted_recipe_is_refused_where_no_gradient_can_be_taken():
+    target = steppe.Target(lambda x: jax.lax.fori_loop(0, x.astype(int)[0], lambda _, u: u + x[1], 0.0), BITS)
+    with pytest.raises(GradientError, match="cannot be taken"):
+        steppe.gwg().build(target)
+
+
+def test_an_adjusted_recipe_is_warned_of_where_the_gradient_explains_nothing():
+    """A step in every site, the gradient of which belongs to a wave: as many nats off as there are."""
+    target = steppe.Target(lambda x: 5 * wiggling(x) - 4 * linear(x), BITS)
+    with pytest.warns(GradientWarning, match=r"next to nothing .* nats .*`gibbs\(\)`"):
+        steppe.gwg().build(target)
+
+
+def test_a_constant_error_per_change_is_not_held_against_an_adjusted_recipe():
+    """Its step size mends it: the first order of a square is off by the same amount at every flip."""
+    steppe.dmala().build(steppe.Target(lambda x: -10 * (jnp.sum(x) - 5) ** 2, BITS))
 
 
 # A constant slope on every level of a one-hot site predicts nothing, like a zero gradient.
@@ -122,3 +148,35 @@ def test_predictions_that_never_vary_are_not_taken_for_perfect():
         warnings.simplefilter("error")
         with pytest.raises((GradientError, GradientWarning)):
             steppe.audit_gradient(target, KEY)
+
+
+# ---- Multilinear log-densities ----------------------------------------------------------------------------
+
+rng = np.random.default_rng(4)
+COUPLINGS = jnp.asarray(rng.normal(size=(4, 3, 4, 3)) * (1 - np.eye(4))[:, None, :, None])
+
+
+def pair_sum(position):
+    return jnp.einsum("ik,ikjl,jl->", position, COUPLINGS, position) + position[0, 1] * position[2, 2]
+
+
+def squared_sum(position):
+    return jnp.sum(position[:, 0]) ** 2
+
+
+def test_gradient_of_a_multilinear_target_is_its_table_of_differences():
+    domain = steppe.Categorical(4, 3)
+    plain, declared = (steppe.Target(pair_sum, domain, multilinear=m) for m in (False, True))
+    position = domain.draw(jax.random.key(2))
+    assert (plain.has_differences, declared.has_differences) == (False, True)
+    np.testing.assert_allclose(declared.differences(position), plain.differences(position), atol=1e-4)
+    counts = [steppe.gibbs(num_updates=4).build(target).evaluations_per_step for target in (plain, declared)]
+    assert counts == [12, 4]
+
+
+def test_target_that_is_not_multilinear_is_refused_when_a_recipe_is_built():
+    declared = steppe.Target(squared_sum, steppe.Categorical(4, 3), multilinear=True)
+    with pytest.raises(TargetError, match="not linear in every single site"):
+        steppe.gibbs().build(declared)
+    with pytest.raises(TargetError, match="True or False"):
+        steppe.Target(pair_sum, steppe.Categorical(4, 3), multilinear="yes")  # pyright: ignore[reportArgumentType]

@@ -21,8 +21,7 @@ from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.compose import recipe
 from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.proposals.center import CenterLangevin, CenterRefresh
-from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
-from steppe.kernel.proposals.joint import JointProposal
+from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin, JointProposal
 from steppe.kernel.start import check_start
 from steppe.samplers import ALL_RECIPES
 from steppe.target import Incremental, Target
@@ -74,7 +73,7 @@ DOMAINS = {
     "too few level counts": (lambda: steppe.Categorical(3, [2, 3]), "got [2, 3] for 3 sites"),
     "fractional level count": (
         lambda: steppe.Categorical(2, [2.0, 3]),
-        "`num_levels[0]` must be an integer of at least 2; got 2.0.",
+        "`Categorical(num_levels=...)` must be an integer or a sequence, each an integer; got [2.0, 3].",
     ),
     "levels as text": (lambda: steppe.Ordinal(3, "12"), "got '12'"),
     "level beyond the last": (lambda: BITS.from_levels([0, 1, 2]), "got [0, 1, 2]"),
@@ -263,7 +262,9 @@ def bad_values(default):
         return [*BAD_NUMBERS, 0.0]
     if isinstance(default, float):
         return [*BAD_NUMBERS, None]
-    return BAD_COUNTS if isinstance(default, int) else BAD_CHOICES
+    if isinstance(default, int):
+        return [value for value in BAD_COUNTS if value != default or isinstance(value, bool)]
+    return BAD_CHOICES
 
 
 @pytest.mark.parametrize(("name", "argument", "value"), list(arguments_with_bad_values()))

@@ -1,17 +1,21 @@
 """What is made once is the same array, and is made once."""
 
 import re
+import stat
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import steppe
+from steppe import compiling
 from steppe.compiling import materialize, materialize_words
 from steppe.numerics import total
 from steppe.random import draws
 from steppe.random.draws import WordPairs
 from steppe.random.threefry import unroll, word_pairs
+from steppe.targets import ising_lattice
 from steppe.targets.bonds import LatticeBonds
 
 PLACES = jnp.arange(300, dtype=jnp.uint32)
@@ -90,3 +94,74 @@ def test_nothing_is_asked_of_other_devices(monkeypatch):
     text = jax.jit(jax.vmap(drawn)).lower(KEYS).as_text()
     assert "inlineable" not in text
     assert "complex" not in text
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="asks how XLA compiles for a CPU")
+@pytest.mark.parametrize("scan", ["systematic", "random"])
+def test_an_update_of_one_site_copies_no_state(scan):
+    target = ising_lattice((8, 9), 0.4)
+    sampler = steppe.gibbs(num_updates=72, scan=scan).build(target)
+    state = sampler.init(target.domain.draw(KEYS[0]))
+    text = jax.jit(sampler.step).lower(KEYS[1], state).compile().as_text() or ""
+    # One copy is made before the loop, because the argument is not donated.
+    assert len(re.findall(r"f32\[72\]\S* copy\(", text)) == 1
+
+
+# ---- Programs kept on disk --------------------------------------------------------------------------------
+
+SETTINGS = (
+    "jax_compilation_cache_dir",
+    "jax_compilation_cache_max_size",
+    "jax_persistent_cache_min_compile_time_secs",
+)
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """A user's cache directory and JAX's settings as they were before."""
+    before = {name: jax.config.values[name] for name in SETTINGS}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(compiling.CACHE_VARIABLE, raising=False)
+    yield tmp_path
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+def test_programs_are_kept_in_a_directory_that_only_the_user_reads(own_cache):
+    directory = compiling.keep_programs()
+    assert directory is not None
+    assert directory.is_relative_to(own_cache)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert jax.config.values["jax_compilation_cache_dir"] == str(directory)
+    assert 0 < jax.config.values["jax_compilation_cache_max_size"] <= 2**30
+    directory.chmod(0o755)
+    jax.config.update("jax_compilation_cache_dir", None)
+    compiling.keep_programs()
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+def test_settings_of_the_user_win(own_cache, monkeypatch):
+    jax.config.update("jax_compilation_cache_dir", str(own_cache / "mine"))
+    assert compiling.keep_programs() is None
+    assert jax.config.values["jax_compilation_cache_dir"] == str(own_cache / "mine")
+    jax.config.update("jax_compilation_cache_dir", None)
+    monkeypatch.setenv(compiling.CACHE_VARIABLE, "off")
+    assert compiling.keep_programs() is None
+    assert jax.config.values["jax_compilation_cache_dir"] is None
+    monkeypatch.delenv(compiling.CACHE_VARIABLE)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 3.0)
+    compiling.keep_programs()
+    assert jax.config.values["jax_persistent_cache_min_compile_time_secs"] == 3.0
+
+
+def test_without_a_place_to_write_nothing_is_kept(own_cache, monkeypatch):
+    (own_cache / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(own_cache / "file"))
+    assert compiling.keep_programs() is None
+    assert jax.config.values["jax_compilation_cache_dir"] is None
+
+
+def test_another_jaxlib_and_another_processor_have_directories_of_their_own(own_cache, monkeypatch):
+    here = compiling.find_program_directory()
+    monkeypatch.setattr(compiling.jaxlib.version, "__version__", "0.0.0")
+    assert compiling.find_program_directory() != here

@@ -1,5 +1,7 @@
 """A domain is an embedding table: positions, levels, rows and the geometry of one-site moves."""
 
+import time
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -219,6 +221,15 @@ def test_more_than_a_million_states_are_not_enumerated():
     assert steppe.Binary(20).num_states == 2**20
     with pytest.raises(DomainError, match=r"Binary\(21\)"):
         steppe.Binary(21).enumerate()
+    with pytest.raises(DomainError, match="about 1e6020 positions"):
+        steppe.Binary(20_000).enumerate()
+
+
+def test_a_million_sites_are_counted_at_once():
+    # A product site by site takes some 10 s.
+    started = time.process_time()
+    assert steppe.Binary(10**6).num_states == 1 << 10**6
+    assert time.process_time() - started < 2
 
 
 def test_domains_are_equal_when_their_levels_are():

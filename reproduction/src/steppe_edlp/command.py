@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from steppe.cli.output import AsJson, Whole, print_json
+from steppe.errors import MissingDataError
 from steppe.report.page import write_page
 from steppe.report.terminal import render_verdicts
 from steppe.results import Results
@@ -72,6 +73,8 @@ def reproduce(
         instance=instance,
         seed=seed or 0,
     )
+    if data is not None and not data.is_dir():
+        raise MissingDataError(f"`--data {data}` is not a directory; name the one with the data sets.")
     experiments = find_experiments(names or ("",), request)
     check_directory(out, experiments, request, resume=resume)
     try:

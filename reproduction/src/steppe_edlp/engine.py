@@ -3,17 +3,20 @@
 DIR/NAME/request.json   what is asked, with versions; written first
 DIR/NAME/parts/KEY.json answers of finished pieces of work
 DIR/NAME/results.json   everything found; written last
+DIR/NAME/lock           held by the one process that writes
 """
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from steppe.atomic import make_directory
 from steppe.errors import DamagedRunError, RunMismatchError, SteppeError, StorageError
 from steppe.results import FILE_NAME, Array, Figure, Provenance, Results, read_results
-from steppe.run.storage.durable import read_json, write_json
-from steppe.run.storage.software import describe_software
+from steppe.run.storage.durable import read_json, take_lock, write_json
+from steppe.run.storage.identity import describe_software
 from steppe.validation import find_name
 from steppe_edlp.claims import judge_claims
 from steppe_edlp.experiment import EXPERIMENTS, Experiment
@@ -22,7 +25,7 @@ from steppe_edlp.tables import complete_rows, make_cell, make_tables
 from steppe_edlp.wording import describe_recipe, find_fact, is_said, say
 from steppe_edlp.work import Work
 
-REQUEST_FILE, PARTS = "request.json", "parts"
+REQUEST_FILE, LOCK_FILE, PARTS = "request.json", "lock", "parts"
 # What else may stand beside the experiments.
 PAGE_FILE = "report.html"
 
@@ -93,26 +96,26 @@ def carry_out(
     """
     own = directory / experiment.name
     versions, device = _software()
-    _claim(own, _wanted(experiment, request))
-    started = datetime.now(UTC).isoformat(timespec="seconds")
-    work = Work(own / PARTS, request.digest(experiment.name, versions), experiment.name, progress)
-    try:
-        found = experiment.run(experiment, request, work)
-    except SteppeError:
-        _withdraw(own)
-        raise
-    provenance = Provenance(
-        command=request.command(experiment.name),
-        versions=versions,
-        device=device,
-        seeds=list(found.seeds),
-        data=dict(found.data),
-        started=started,
-        seconds=work.seconds,
-        model_evaluations=found.model_evaluations,
-    )
-    results = present(experiment, request, found, provenance)
-    results.save(own)
+    with _claim(own, _wanted(experiment, request)):
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        work = Work(own / PARTS, request.digest(experiment.name, versions), experiment.name, progress)
+        try:
+            found = experiment.run(experiment, request, work)
+        except SteppeError:
+            _withdraw(own)
+            raise
+        provenance = Provenance(
+            command=request.command(experiment.name),
+            versions=versions,
+            device=device,
+            seeds=list(found.seeds),
+            data=dict(found.data),
+            started=started,
+            seconds=work.seconds,
+            model_evaluations=found.model_evaluations,
+        )
+        results = present(experiment, request, found, provenance)
+        results.save(own)
     return results
 
 
@@ -174,14 +177,16 @@ def _wanted(experiment: Experiment, request: Request) -> dict[str, Any]:
     return {"experiment": experiment.name, "request": request.fields(), "versions": versions}
 
 
-def _claim(directory: Path, wanted: dict[str, Any]) -> None:
-    """Write down what is asked, or check that a directory was begun for the same."""
+def _claim(directory: Path, wanted: dict[str, Any]) -> ExitStack:
+    """Become the one that writes there; note what is asked, or check that it was begun for the same."""
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        if _is_begun(directory):
-            _check_same(directory, wanted)
-        else:
-            write_json(directory / REQUEST_FILE, wanted)
+        make_directory(directory)
+        with take_lock(directory) as held:
+            if _is_begun(directory):
+                _check_same(directory, wanted)
+            else:
+                write_json(directory / REQUEST_FILE, wanted)
+            return held.pop_all()
     except StorageError:
         raise
     except OSError as error:
@@ -194,7 +199,8 @@ def _claim(directory: Path, wanted: dict[str, Any]) -> None:
 def _withdraw(directory: Path) -> None:
     """Leave nothing of an experiment that failed before any of its work was done."""
     if not _is_begun(directory):
-        (directory / REQUEST_FILE).unlink(missing_ok=True)
+        for name in (REQUEST_FILE, LOCK_FILE):
+            (directory / name).unlink(missing_ok=True)
         for empty in (directory / PARTS, directory, directory.parent):
             if _is_empty(empty):
                 empty.rmdir()
@@ -235,4 +241,4 @@ def _is_begun(directory: Path) -> bool:
 
 
 def _is_empty(path: Path) -> bool:
-    return path.is_dir() and not any(path.iterdir())
+    return path.is_dir() and all(inside.name == LOCK_FILE for inside in path.iterdir())

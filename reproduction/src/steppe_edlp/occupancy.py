@@ -11,7 +11,8 @@ from jax import Array
 from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import target_distribution, total_variation
 from steppe.diagnostics.spectrum import interaction_spectrum
-from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.simulate import simulate
 from steppe.target import Target

@@ -2,10 +2,14 @@
 
 Exit codes: 0 done; 1 a diagnosis or verification found something; 2 the request is wrong, or a package it
 needs is missing or cannot be imported; 3 storage failed, or another process of a distributed run stopped;
-130 and 143 interrupted, with everything committed.
+4 an error that was not foreseen, which is ours: `STEPPE_DEBUG=1` shows where; 130 and 143 interrupted, with
+everything committed.
 """
 
+import os
 import sys
+import warnings
+from functools import partial
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,23 +22,32 @@ from rich.markup import escape
 from steppe.cli.compare import compare
 from steppe.cli.extensions import add_commands, find_extensions, load_command
 from steppe.cli.modes import modes
-from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show_run
+from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show_run, show_warning
 from steppe.cli.report import report
 from steppe.cli.resolve import is_own_code, list_targets, make_adapt, make_recipe, make_target
 from steppe.cli.runfile import RunFile, check_run_file, read_run_file
 from steppe.cli.tune import tune
 from steppe.cli.watch import watch
-from steppe.cli.where import Where, find_place
-from steppe.errors import MissingPackageError, PeerError, RunError, SteppeError, StorageError
+from steppe.cli.where import Where, find_place, guard_process
+from steppe.errors import (
+    DamagedRunWarning,
+    MissingPackageError,
+    PeerError,
+    RunError,
+    SteppeError,
+    StorageError,
+)
 from steppe.report.terminal import printable
-from steppe.run.result import Run, read_run
+from steppe.run.result import Run, open_run
 from steppe.run.sample import sample
+from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.glance import glance
 from steppe.run.storage.shards import find_run, merge_shards
 from steppe.samplers import ALL_RECIPES
 
 app = App(name="steppe", help="Sample discrete distributions and find their flat modes.", version_flags=[])
 
-FOUND_SOMETHING, BAD_REQUEST, STORAGE_FAILED, INTERRUPTED = 1, 2, 3, 130
+FOUND_SOMETHING, BAD_REQUEST, STORAGE_FAILED, UNFORESEEN, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 130, 143
 Flag = Annotated[bool, Parameter(negative="")]
 Shell = Literal["bash", "zsh", "fish"]
 
@@ -61,6 +74,7 @@ def run(
     shard: str | None = None,
     distributed: Flag = False,
     process: str | None = None,
+    commit_seconds: float | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Sample a target into a new run directory.
@@ -74,7 +88,8 @@ def run(
     out
         Directory to write to; must be empty or new.
     target
-        Built-in target, or `module:function` that returns a `steppe.Target`.
+        Built-in target, or `module:function` or `path/to/file.py:function` that returns a `steppe.Target`;
+        modules of the current directory are found.
     recipe
         Sampler.
     seed
@@ -96,6 +111,8 @@ def run(
     process
         `i/n@host:port`: with `--distributed`, where no Slurm or MPI tells the processes about each other, the
         number of this one and the address at which process 0 can be reached.
+    commit_seconds
+        Seconds between commits to disk, 10 by default: what a kill may cost.
     as_json
         Print the summary as JSON.
     """
@@ -113,7 +130,7 @@ def run(
         {**fields, **{name: value for name, value in given.items() if value is not None}}
     )
     where = find_place(devices, shard, distributed, process)
-    show_run(_sample(request, out, where, resume=False), as_json)
+    show_run(_sample(request, out, where, commit_seconds, resume=False), as_json)
 
 
 @app.command
@@ -126,6 +143,7 @@ def resume(
     shard: str | None = None,
     distributed: Flag = False,
     process: str | None = None,
+    commit_seconds: float | None = None,
     allow_other_version: Flag = False,
     as_json: AsJson = False,
 ) -> None:
@@ -146,12 +164,14 @@ def resume(
     shard
         `i/n`, as the part was started.
     distributed
-        Run together with the other processes of a job, as the run was started.
+        Run together with the other processes of a job; there may be more or fewer than before.
     process
         `i/n@host:port`, as for `run`.
+    commit_seconds
+        Seconds between commits to disk, 10 by default.
     allow_other_version
-        Continue although the run was made with another version of JAX; draws may then differ from those of
-        an uninterrupted run.
+        Continue although the run was made with another version of JAX or on another processor; draws may
+        then differ from those of an uninterrupted run.
     as_json
         Print the summary as JSON.
     """
@@ -166,9 +186,10 @@ def resume(
         {**saved, **{name: value for name, value in changes.items() if value is not None}}
     )
     where = find_place(devices, shard, distributed, process)
-    show_run(
-        _sample(request, directory, where, resume=True, allow_other_version=allow_other_version), as_json
+    continued = _sample(
+        request, directory, where, commit_seconds, resume=True, allow_other_version=allow_other_version
     )
+    show_run(continued, as_json)
 
 
 @app.command
@@ -186,11 +207,11 @@ def merge(*parts: Path, out: Path, as_json: AsJson = False) -> None:
     as_json
         Print the summary as JSON.
     """
-    show_run(_read(merge_shards(parts, out)), as_json)
+    show_run(open_run(merge_shards(parts, out)), as_json)
 
 
 @app.command
-def verify(directory: Path, *, as_json: AsJson = False) -> None:
+def verify(directory: Path, *, quick: Flag = False, as_json: AsJson = False) -> None:
     """Read every byte of a run directory and name everything that is damaged.
 
     Example: `steppe verify runs/a`
@@ -199,19 +220,24 @@ def verify(directory: Path, *, as_json: AsJson = False) -> None:
     ----------
     directory
         Run directory.
+    quick
+        Check documents, their order and the sizes of files, and leave the bytes of draws alone.
     as_json
         Print the findings as JSON.
     """
-    found = find_run(directory)
-    problems = [
-        problem if part.path == directory else f"{part.path.name}: {problem}"
-        for part in found
-        for problem in part.problems()
-    ]
+    named: dict[str, list[str]] = {"problems": [], "unfinished": [], "quarantined": []}
+    for part in find_run(directory):
+        found = (*part.examine("quick" if quick else "all"), part.quarantined)
+        place = "" if part.path == directory else f"{part.path.name}: "
+        for kind, sentences in zip(named, found, strict=True):
+            named[kind] += [f"{place}{sentence}" for sentence in sentences]
+    problems = named["problems"]
     if as_json:
-        print_json({"ok": not problems, "problems": problems})
+        print_json({"ok": not problems, **named})
     else:
-        for line in problems or ["Every file is whole."]:
+        whole = "Every document fits." if quick else "Every file is whole."
+        notes = [f"{name} was set aside when the run was resumed." for name in named["quarantined"]]
+        for line in (*(problems or [whole]), *named["unfinished"], *notes):
             Console().print(escape(printable(line)), soft_wrap=True)
     if problems:
         raise SystemExit(FOUND_SOMETHING)
@@ -230,7 +256,7 @@ def diagnose(directory: Path, *, as_json: AsJson = False) -> None:
     as_json
         Print the summary as JSON.
     """
-    if not show_run(_read(directory), as_json).diagnosis.ok:
+    if not show_run(open_run(directory), as_json).diagnosis.ok:
         raise SystemExit(FOUND_SOMETHING)
 
 
@@ -286,41 +312,86 @@ extensions = add_commands(app, find_extensions())
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; every failure is one sentence and a documented exit code."""
     words = sys.argv[1:] if arguments is None else arguments
+    if arguments is None and "--distributed" in words and hasattr(os, "fork"):
+        guard_process(STORAGE_FAILED)
     try:
         load_command(app, extensions, words[0] if words else "")
-        app(words, exit_on_error=False, print_error=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("always", DamagedRunWarning)
+            warnings.showwarning = partial(show_warning, warnings.showwarning)
+            app(words, exit_on_error=False, print_error=False)
     except CycloptsError as error:
         fail(str(error), BAD_REQUEST)
     except (StorageError, PeerError) as error:
-        fail(str(error), STORAGE_FAILED)
+        try:
+            fail(str(error), STORAGE_FAILED)
+        finally:
+            if isinstance(error, PeerError) and error.__cause__ is not None:
+                # At the end of a process JAX's runtime waits for one that has died, and aborts.
+                os._exit(STORAGE_FAILED)
     except SteppeError as error:
         fail(str(error), BAD_REQUEST)
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+    except Exception as error:
+        if os.environ.get("STEPPE_DEBUG"):
+            raise
+        fail(
+            f"something that was not foreseen: {type(error).__name__}: {error}. Please report it; with "
+            "STEPPE_DEBUG=1 the same call shows where it happened.",
+            UNFORESEEN,
+        )
 
 
 def _sample(
-    request: RunFile, out: Path, where: Where, *, resume: bool, allow_other_version: bool = False
+    request: RunFile,
+    out: Path,
+    where: Where,
+    commit_seconds: float | None,
+    *,
+    resume: bool,
+    allow_other_version: bool = False,
 ) -> Run:
-    return sample(
-        make_target(request.target, request.target_parameters),
-        make_recipe(request.recipe, request.recipe_parameters),
-        key=jax.random.key(request.seed),
-        num_chains=request.num_chains,
-        num_warmup=request.num_warmup,
-        num_draws=request.num_draws,
-        thinning=request.thinning,
-        keep=request.keep,
-        chain_block=request.chain_block,
-        adapt=make_adapt(request.adapt),
-        devices=where.devices,
-        shard=where.shard,
-        out=out,
-        resume=resume,
-        allow_other_version=allow_other_version,
-        metadata=request.model_dump(exclude_none=True),
+    if not resume and RunDirectory(out).exists:
+        raise StorageError(
+            f"{out} already holds a run. Continue it with `steppe resume {out}`, or name another directory."
+        )
+    try:
+        return sample(
+            make_target(request.target, request.target_parameters),
+            make_recipe(request.recipe, request.recipe_parameters),
+            key=jax.random.key(request.seed),
+            num_chains=request.num_chains,
+            num_warmup=request.num_warmup,
+            num_draws=request.num_draws,
+            thinning=request.thinning,
+            keep=request.keep,
+            chain_block=request.chain_block,
+            adapt=make_adapt(request.adapt),
+            devices=where.devices,
+            shard=where.shard,
+            out=out,
+            resume=resume,
+            commit_seconds=commit_seconds,
+            allow_other_version=allow_other_version,
+            metadata=request.model_dump(exclude_none=True),
+        )
+    except KeyboardInterrupt:
+        fail(_say_what_is_kept(request, out), INTERRUPTED)
+    except SystemExit as stop:
+        if stop.code == TERMINATED:
+            fail(_say_what_is_kept(request, out), TERMINATED)
+        raise
+
+
+def _say_what_is_kept(request: RunFile, out: Path) -> str:
+    """Say how far an interrupted run came, and with which line it goes on."""
+    try:
+        seen = glance(out)
+    except SteppeError:
+        return f"interrupted before anything was kept in {out}."
+    own = f" --target {request.target}" if is_own_code(request.target) else ""
+    return (
+        f"interrupted; {seen.num_rows} of {seen.num_rows_planned} rows of every chain, warm-up "
+        f"included, are kept. Continue with `steppe resume {out}{own}`."
     )
-
-
-def _read(directory: Path) -> Run:
-    return read_run(directory, find_run(directory, keeps_rows=True))

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, NoReturn
 
 from cyclopts import Parameter, Token
@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from steppe.errors import DamagedRunWarning
 from steppe.presented import Presented
 from steppe.report.summary import Summary
 from steppe.report.terminal import printable
@@ -30,10 +31,13 @@ Whole = Annotated[int | None, Parameter(converter=_whole)]
 def show_run(run: Run, as_json: bool) -> Summary:
     """Print the summary of a run, and return it."""
     summary = run.summary()
+    problems = run.problems
     if as_json:
-        print_json({"path": str(run.path), **summary.to_dict()})
+        print_json({"path": str(run.path), "problems": problems, **summary.to_dict()})
     else:
         show(summary)
+        for problem in problems:
+            sys.stdout.write(f"damaged: {printable(problem)}\n")
     return summary
 
 
@@ -56,6 +60,17 @@ def print_list(entries: Mapping[str, str | None]) -> None:
 def print_json(content: Mapping[str, object]) -> None:
     """Print a document."""
     sys.stdout.write(json.dumps(content, indent=1, default=float) + "\n")
+
+
+def show_warning(otherwise: Callable[..., None], message: Warning, category: type, *where: object) -> None:
+    """Say in one sentence what a damaged run directory warns of; pass other warnings on."""
+    if not issubclass(category, DamagedRunWarning):
+        otherwise(message, category, *where)
+        return
+    text = Text("warning", style="bold yellow").append(
+        f": {printable(str(message))}", style="default not bold"
+    )
+    Console(stderr=True).print(text, soft_wrap=True)
 
 
 def fail(message: str, code: int) -> NoReturn:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from steppe.cli.output import AsJson, print_json
+from steppe.errors import RunError
 from steppe.report.terminal import printable
 
 
@@ -27,6 +28,8 @@ def report(directory: Path, *, out: Path | None = None, as_json: AsJson = False)
     from steppe.report.page.write import PAGE_NAME, save_page
 
     gathered = gather(directory)
+    if out is not None and not out.name:
+        raise RunError(f"`--out` must name a file to write; got {str(out)!r}.")
     page = save_page(gathered, directory / PAGE_NAME if out is None else out)
     if as_json:
         print_json({"page": str(page), "problems": gathered.problems})

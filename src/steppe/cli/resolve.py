@@ -1,19 +1,22 @@
 """Names typed by the user → targets and recipes."""
 
 import importlib
+import importlib.util
 import inspect
+import sys
+import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar, get_type_hints
 
 import steppe.targets
 from steppe.cli.runfile import check_run_file, read_run_file
-from steppe.errors import RunError, SteppeError
+from steppe.errors import CallbackError, RunError, SteppeError
 from steppe.kernel.compose import Recipe
 from steppe.run.adaptation import Adapt
 from steppe.samplers.registry import list_entries
 from steppe.target import Target
-from steppe.validation import find_name
+from steppe.validation import find_name, shorten
 
 Made = TypeVar("Made")
 
@@ -30,7 +33,7 @@ def _makes_target(function: Callable[..., object]) -> bool:
 
 
 def is_own_code(name: str) -> bool:
-    """Whether a target name is the user's `module:function`."""
+    """Whether a target name is the user's `module:function` or `file.py:function`."""
     return ":" in name
 
 
@@ -43,7 +46,7 @@ def find_target(text: str) -> Target:
 
 
 def make_target(name: str, parameters: Mapping[str, object]) -> Target:
-    """Build a target by the name of a built-in one or as `module:function`."""
+    """Build a target by the name of a built-in one, or as `module:function` or `file.py:function`."""
     known = list_targets()
     make = _import(name) if is_own_code(name) else known[find_name(name, known, "target")]
     target = _call(make, name, parameters)
@@ -64,23 +67,55 @@ def make_adapt(adapt: bool | Mapping[str, object]) -> bool | Adapt:
 
 
 def _import(name: str) -> Callable[..., object]:
-    module, _, function = name.partition(":")
-    try:
-        return getattr(importlib.import_module(module), function)
-    except (ImportError, ValueError, SyntaxError, NameError, TypeError) as error:
-        raise RunError(f"The module of `{name}` cannot be imported: {error}.") from error
-    except AttributeError as error:
-        raise RunError(f"`{name}`: {error}.") from error
+    """Find `module:function` from the current directory on, or `path/to/file.py:function`."""
+    place, _, function = name.rpartition(":")
+    make = call_user(f"The module of `{name}`", _load, place, name)
+    for part in function.split("."):
+        if not hasattr(make, part):
+            raise RunError(f"`{name}`: there is no {function!r} in {place}.")
+        make = getattr(make, part)
+    if not callable(make):
+        raise RunError(f"`{name}` must be a function that returns a `steppe.Target`; got {shorten(make)}.")
+    return make
+
+
+def _load(place: str, name: str) -> object:
+    """Import a module, or run a file as one."""
+    if not place.endswith(".py"):
+        sys.path.insert(0, str(Path.cwd()))
+        try:
+            return importlib.import_module(place)
+        finally:
+            sys.path.pop(0)
+    if not Path(place).is_file():
+        raise RunError(f"`{name}`: there is no file {place}.")
+    spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _call(make: Callable[..., Made], name: str, parameters: Mapping[str, object]) -> Made:
     try:
-        inspect.signature(make).bind(**parameters)
-    except TypeError as error:
-        raise RunError(f"`{name}` takes {inspect.signature(make)}: {error}.") from error
+        signature = inspect.signature(make)
+    except ValueError:  # built into Python, so none of ours
+        raise RunError(f"`{name}` is not a function that returns what is wanted.") from None
     try:
-        return make(**parameters)
+        signature.bind(**parameters)
+    except TypeError as error:
+        raise RunError(f"`{name}` takes {signature}: {error}.") from error
+    return call_user(f"`{name}`", make, **parameters)
+
+
+def call_user(what: str, function: Callable[..., Made], *args: object, **kwargs: object) -> Made:
+    """Call the user's code: whatever it raises, or exits with, is one sentence that names it."""
+    try:
+        return function(*args, **kwargs)
     except SteppeError:
         raise
-    except (TypeError, ValueError) as error:
-        raise RunError(f"`{name}` refused its parameters {dict(parameters)}: {error}.") from error
+    except (Exception, SystemExit) as error:
+        trace = traceback.extract_tb(error.__traceback__)[-1]
+        where = f" ({Path(trace.filename).name}, line {trace.lineno})"
+        raise CallbackError(f"{what} raised {type(error).__name__}: {shorten(str(error))}{where}.") from error

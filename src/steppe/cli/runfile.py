@@ -41,7 +41,9 @@ def read_run_file(path: Path) -> dict[str, object]:
         raise RunError(f"There is no run file {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise RunError(f"The run file {path} cannot be read: {error}.") from error
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise RunError(f"The run file {path} is nested too deeply to be one.") from None
+    except (tomllib.TOMLDecodeError, ValueError) as error:
         raise RunError(f"The run file {path} is not valid TOML: {error}.") from error
 
 

@@ -16,7 +16,7 @@ def tune(
     *,
     recipe: str = "dmala",
     goal: Goal = "acceptance",
-    number: str | None = None,
+    parameter: str | None = None,
     acceptance: float = TARGET_ACCEPTANCE,
     loss: float | None = None,
     seed: int = 0,
@@ -39,8 +39,8 @@ def tune(
         Sampler.
     goal
         Reach an acceptance rate, most effective draws per evaluation, or a stated loss in E[U].
-    number
-        Which number to move; the step size by default, and for a loss the strength or the replicas.
+    parameter
+        Which hyper-parameter to move; the step size by default, and for a loss the strength or the replicas.
     acceptance
         Wanted acceptance rate.
     loss
@@ -63,7 +63,7 @@ def tune(
         find_target(target),
         key=jax.random.key(seed),
         goal=goal,
-        number=number,
+        parameter=parameter,
         acceptance=acceptance,
         loss=loss,
         num_chains=num_chains,

@@ -1,11 +1,17 @@
 """Which part of a run this process does."""
 
+import ctypes
+import os
 import re
+import signal
+import sys
 from typing import NamedTuple
 
 import jax
 
+from steppe.cli.output import fail
 from steppe.errors import RunError
+from steppe.run.devices import PEER_STOPPED
 
 _PROCESS = re.compile(r"(\d{1,6})/(\d{1,6})@(\S+:\d{1,5})")
 # A dead process is noticed at once by those that wait for it; this is for one that hangs.
@@ -58,3 +64,35 @@ def join_processes(process: str | None) -> None:
             f"`--distributed` found no job to join: {error} Start it with srun or mpirun, or give "
             "`--process i/n@host:port`."
         ) from error
+
+
+def guard_process(code: int) -> None:
+    """Go on in a child process, and say in a sentence why it has ended where JAX's runtime aborts it.
+
+    When a process that others wait for has died, the runtime of JAX may end them from a thread of its own
+    before anything written in Python hears of it. The parent, which never returns, passes signals on; the
+    child is killed with it.
+
+    Parameters
+    ----------
+    code
+        Exit code where another process has stopped.
+    """
+    child = os.fork()
+    if child == 0:
+        _die_with_parent()
+        os.setpgid(0, 0)  # Ctrl-C comes from the parent, once
+        return
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda caught, _: os.kill(child, caught))
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if ended == -signal.SIGABRT:
+        fail(PEER_STOPPED, code)
+    raise SystemExit(ended if ended >= 0 else 128 - ended)
+
+
+def _die_with_parent() -> None:
+    """Let the system kill this process when its parent is killed; only Linux can."""
+    if sys.platform == "linux":
+        set_death_signal = 1
+        ctypes.CDLL(None).prctl(set_death_signal, signal.SIGKILL)

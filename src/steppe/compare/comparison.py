@@ -10,6 +10,7 @@ import jax
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.compare.measurement import Measurement, measure, spend
 from steppe.diagnostics.states import is_exact_wanted
 from steppe.errors import RunError
@@ -17,9 +18,9 @@ from steppe.kernel.compose import Recipe
 from steppe.presented import Presented
 from steppe.run.progress import count_bar
 from steppe.target import Target
-from steppe.tune.grids import STEP_SIZES, replace_number
+from steppe.tune.grids import STEP_SIZES, replace_parameter
 from steppe.tune.search import tune
-from steppe.tune.trial import adjust, check_gradient_exists
+from steppe.tune.trial import adjust
 from steppe.tune.tuned import Tuned
 from steppe.validation import choice, count, random_key
 
@@ -74,6 +75,7 @@ class Comparison(Presented):
         return path
 
 
+@checked(RunError)
 def compare(
     target: Target,
     recipes: Sequence[Recipe] | Mapping[str, Recipe],
@@ -131,8 +133,7 @@ def compare(
     rule, root = choice("compare(tuned_by=...)", tuned_by, Rule), random_key("compare", key)
     num_seeds, total = _check_seeds(seeds), count("compare(budget=...)", budget)
     for label, recipe in entries.items():
-        recipe.build(target, audit=False)  # refuses what does not fit, before anything runs
-        check_gradient_exists(recipe, target)
+        recipe.build(target)  # refuses what does not fit, before anything runs
         spend(label, recipe, target, total)
     for_tuning = (
         num_seeds * total if tuning_budget is None else count("compare(tuning_budget=...)", tuning_budget)
@@ -145,7 +146,7 @@ def compare(
             found = _tune_step_size(recipe, target, jax.random.fold_in(tune_key, index), rule, for_tuning)
             if found is not None:
                 tuning[label] = found
-            ready = recipe if found is None else replace_number(recipe, "step_size", found.best.value)
+            ready = recipe if found is None else replace_parameter(recipe, "step_size", found.best.value)
             report(2 * index + 1)
             measured[label] = measure(
                 ready,
@@ -183,20 +184,13 @@ def _tune_step_size(recipe: Recipe, target: Target, key: Array, rule: str, budge
     )
 
 
-def _label(recipes: object) -> dict[str, Recipe]:
-    """Recipes by their labels; refuses what is none, and labels that are not their own."""
-    if isinstance(recipes, Mapping):
-        pairs = [(str(label), recipe) for label, recipe in recipes.items()]
-    else:
-        listed = list(recipes) if isinstance(recipes, list | tuple) else [recipes]
-        pairs = [(recipe.name if isinstance(recipe, Recipe) else "", recipe) for recipe in listed]
-    labelled = {label: recipe for label, recipe in pairs if isinstance(recipe, Recipe)}
-    if not pairs or not all(isinstance(recipe, Recipe) for _, recipe in pairs):
-        raise RunError(
-            "`compare(target, recipes)` needs recipes such as `[steppe.dmala(), steppe.gibbs()]`; got "
-            f"{recipes!r}."
-        )
-    if len(labelled) < len(pairs):
+def _label(recipes: Sequence[Recipe] | Mapping[str, Recipe]) -> dict[str, Recipe]:
+    """Recipes by their labels; refuses labels that are not their own."""
+    is_labelled = isinstance(recipes, Mapping)
+    labelled = dict(recipes) if is_labelled else {recipe.name: recipe for recipe in recipes}
+    if not labelled:
+        raise RunError("`compare(target, recipes)` needs recipes such as `[steppe.dmala(), steppe.gibbs()]`.")
+    if len(labelled) < len(recipes):
         raise RunError(
             "`compare(target, recipes)` got several recipes of one name; label them, for example "
             "`{'tight': edmala_glu(), 'loose': edmala_glu(coupling_variance=4.0)}`."

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import lzma
+import math
 import os
 import tarfile
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from typing import IO, NamedTuple, cast
 from steppe.datasets.download import File, download
 from steppe.errors import DataError, MissingDataError
 from steppe.optional import require
+from steppe.validation import shorten
 
 DATA_VARIABLE = "STEPPE_DATA"
 CACHE_VARIABLE = "STEPPE_CACHE"
@@ -122,9 +124,25 @@ def text_of(what: str, found: Found) -> str:
 def read_text(path: str | os.PathLike[str]) -> str:
     """Return the text of a file the user named, as `text_of` does."""
     try:
-        return Path(path).read_text("ascii", "replace")
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}.") from error
+        if Path(path).exists() and not Path(path).is_file():
+            raise OSError("it is not a file")
+        if Path(path).stat().st_size > MAX_UNPACKED_BYTES:  # before `read` takes memory for it
+            raise OSError(f"it holds more than {MAX_UNPACKED_BYTES} bytes")
+        return Path(path).read_bytes().decode("ascii", "replace")
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise DataError(f"{shorten(str(path))} cannot be read: {reason}.") from error
+
+
+def read_number(where: str, word: str) -> float:
+    """Return a finite number, or say which word of which line is none."""
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or "_" in word:
+        raise DataError(f"{where}: {shorten(word)} is not a finite number.")
+    return number
 
 
 def _unpack(found: Found) -> bytes:

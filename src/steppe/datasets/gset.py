@@ -1,16 +1,19 @@
 """Graphs of the Gset collection for max-cut, in the format of the rudy generator."""
 
 import dataclasses
+import re
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
+from steppe.arguments import checked
 from steppe.datasets import catalogue
 from steppe.datasets.card import Card
 from steppe.datasets.download import File
-from steppe.datasets.files import Lookup, read_text, text_of
+from steppe.datasets.files import Lookup, read_number, read_text, text_of
 from steppe.errors import DataError
+from steppe.validation import shorten
 
 ARCHIVE = File(
     "gset/gset_71_graphs.tar.xz",
@@ -18,6 +21,9 @@ ARCHIVE = File(
     1_631_404,
 )
 SINGLE_FILES = "https://raw.githubusercontent.com/0816keisuke/max-cut-problem-benchmark/5452624f167d/instance"
+
+MAX_NODES = 10_000_000
+WHOLE = re.compile(r"[0-9]{1,18}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +69,7 @@ def load_gset(name: str, lookup: Lookup) -> GraphInstance:
     return dataclasses.replace(graph, name=name, best_known=best, card=card)
 
 
+@checked(DataError)
 def read_gset(path: str | PathLike[str]) -> GraphInstance:
     """Read a graph written as `nodes edges` and then `from to weight`, nodes numbered from 1.
 
@@ -75,17 +82,26 @@ def read_gset(path: str | PathLike[str]) -> GraphInstance:
 
 
 def _parse(what: str, text: str) -> GraphInstance:
-    lines = [line.split() for line in text.splitlines() if line.strip()]
-    try:
-        num_nodes, num_edges = (int(word) for word in lines[0])
-        table = np.asarray([line if len(line) == 3 else [*line, "1"] for line in lines[1:]], float)
-        if table.shape != (num_edges, 3):
-            raise ValueError(f"it announces {num_edges} edges and lists {len(table)}")
-        edges = table[:, :2].astype(np.int64) - 1
-        if num_edges and not (edges.min() >= 0 and edges.max() < num_nodes):
-            raise ValueError(f"it has an edge to a node outside 1 … {num_nodes}")
-    except (ValueError, IndexError) as error:
-        raise DataError(f"{what} is not a graph in Gset format: {error}.") from error
+    lines = [(number, line.split()) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+    num_nodes, num_edges = _read_sizes(what, lines)
+    if len(lines) - 1 != num_edges:
+        raise DataError(f"{what}: it announces {num_edges} edges and lists {len(lines) - 1}.")
+    edges, weights, seen = np.zeros((num_edges, 2), np.int64), np.ones(num_edges), {}
+    for row, (number, words) in enumerate(lines[1:]):
+        where = f"{what}, line {number}"
+        if len(words) not in (2, 3) or not all(WHOLE.fullmatch(word) for word in words[:2]):
+            raise DataError(f"{where}: an edge is two nodes and a weight; got {shorten(' '.join(words))}.")
+        first, second = int(words[0]), int(words[1])
+        if not (1 <= first <= num_nodes and 1 <= second <= num_nodes):
+            raise DataError(f"{where}: it has an edge to a node outside 1 … {num_nodes}.")
+        if first == second:
+            raise DataError(f"{where}: node {first} has an edge to itself, which no cut counts.")
+        pair = (min(first, second), max(first, second))
+        if pair in seen:
+            raise DataError(f"{where}: the edge {first} {second} stands in line {seen[pair]} already.")
+        seen[pair] = number
+        edges[row] = first - 1, second - 1
+        weights[row] = read_number(where, words[2]) if len(words) == 3 else 1
     card = Card(
         name=what,
         source="Gset, Y. Ye, Stanford University (rudy generator of G. Rinaldi)",
@@ -95,4 +111,15 @@ def _parse(what: str, text: str) -> GraphInstance:
         columns=3,
         preprocessing="nodes renumbered from 0",
     )
-    return GraphInstance(Path(what).stem, num_nodes, edges, table[:, 2], None, card)
+    return GraphInstance(Path(what).stem, num_nodes, edges, weights, None, card)
+
+
+def _read_sizes(what: str, lines: list[tuple[int, list[str]]]) -> tuple[int, int]:
+    """Numbers of nodes and edges, checked before anything is made of that size."""
+    words = lines[0][1] if lines else []
+    if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
+        raise DataError(f"{what}: its first line must be `nodes edges`; got {shorten(' '.join(words))}.")
+    num_nodes, num_edges = int(words[0]), int(words[1])
+    if not 1 <= num_nodes <= MAX_NODES:
+        raise DataError(f"{what}: a graph has from 1 to {MAX_NODES} nodes; it announces {num_nodes}.")
+    return num_nodes, num_edges

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
+from steppe.arguments import checked
 from steppe.datasets import catalogue, embedded, images, tabular
 from steppe.datasets.card import Dataset
 from steppe.datasets.files import Lookup
@@ -32,6 +33,7 @@ COLLECTIONS: dict[str, Callable[[str, Lookup], TspInstance | GraphInstance]] = {
 }
 
 
+@checked(DataError)
 def load(
     name: str,
     *,

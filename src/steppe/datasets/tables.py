@@ -79,9 +79,13 @@ def read_numbers(
     """
     stream = io.StringIO(content.decode("ascii", "replace"))
     try:
-        return np.loadtxt(stream, delimiter=",", skiprows=skip_rows, usecols=columns, ndmin=2)
-    except ValueError as error:
+        table = np.loadtxt(stream, delimiter=",", skiprows=skip_rows, usecols=columns, ndmin=2)
+    except (ValueError, IndexError) as error:
         raise DataError(f"{what} is not a table of numbers: {error}.") from error
+    if not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        raise DataError(f"{what}: row {row + 1 + skip_rows} holds {table[row, column]}, not a finite number.")
+    return table
 
 
 def number_column(what: str, rows: Sequence[Sequence[str]], index: int, column: str) -> np.ndarray:
@@ -90,6 +94,8 @@ def number_column(what: str, rows: Sequence[Sequence[str]], index: int, column: 
     for position, fields in enumerate(rows):
         try:
             values[position] = float(fields[index])
+            if not np.isfinite(values[position]):
+                raise ValueError
         except ValueError:
             raise DataError(
                 f"{what}: column {column!r} holds {fields[index]!r} in row {position + 1}, not a number."
@@ -134,6 +140,8 @@ def dataset(raw: Raw, card: CardFields, *, as_published: bool) -> Dataset:
         divide by the unbiased standard deviation.
     """
     num_fit = int(raw.num_train * (1 - VALIDATION_SHARE))
+    if num_fit < 1 or raw.num_train >= len(raw.x):
+        raise DataError(f"{card['name']!r}: {len(raw.x)} rows are too few to split.")
     x = _joint_unit_range(raw.x) if as_published else raw.x
     x = _standardise(x, x[:num_fit], ddof=int(as_published)).astype(np.float32)
     y = raw.y.astype(np.float32)

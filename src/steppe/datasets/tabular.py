@@ -176,6 +176,10 @@ def load_news(lookup: Lookup, as_published: bool) -> Dataset:
     if len(header) != 61 or header[-1] != "shares":
         raise DataError(f"{what}: the header must have 61 columns, `shares` last; got {header[-3:]}.")
     table = read_numbers(what, text, skip_rows=1, columns=range(2, 61))  # all but `url` and `timedelta`
+    wrong = np.flatnonzero(table[:, -1] <= 0)
+    if wrong.size or len(np.unique(table[:, -1])) < 2:
+        where = f"row {wrong[0] + 2} has {table[wrong[0], -1]:g}" if wrong.size else "all rows have the same"
+        raise DataError(f"{what}: `shares` must be positive numbers that differ; {where}.")
     order = np.random.RandomState(NEWS_SPLIT_SEED).permutation(len(table))
     num_test = -(-len(table) // 5)
     table = table[np.concatenate((order[num_test:], order[:num_test]))]

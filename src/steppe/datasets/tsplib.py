@@ -1,7 +1,7 @@
 """Instances of TSPLIB: distances between cities, with the rounding the optima were published for.
 
-`vrplib` reads the specification and the coordinates. Distances are computed here, because it neither
-rounds as TSPLIB prescribes nor knows geographical ones and most forms of explicit weights.
+Cities stand at their number, in whatever order a file lists them. Sizes are checked before anything is made
+of that size, and what cannot be read is named with its line.
 """
 
 import dataclasses
@@ -9,15 +9,17 @@ import re
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from steppe.arguments import checked
 from steppe.datasets import catalogue
 from steppe.datasets.card import Card
 from steppe.datasets.download import File
-from steppe.datasets.files import Lookup, read_text, text_of
+from steppe.datasets.files import Lookup, read_number, read_text, text_of
 from steppe.errors import DataError
-from steppe.optional import require
+from steppe.validation import shorten
 
 ARCHIVE = File(
     "tsplib/tsplib95_symmetric_tsp.tar.xz",
@@ -31,6 +33,7 @@ TSPLIB_PI = 3.141592  # TSPLIB fixes these digits; optima depend on them
 
 MAX_CITIES = 20_000  # 3 GB of distances
 ROWS_AT_A_TIME = 64
+FORM = re.compile(r"(UPPER|LOWER)(_DIAG)?_(ROW|COL)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +87,7 @@ def load_tsplib(name: str, lookup: Lookup) -> TspInstance:
     return dataclasses.replace(instance, optimum=optimum, card=card)
 
 
+@checked(DataError)
 def read_tsplib(path: str | PathLike[str]) -> TspInstance:
     """Read a file in TSPLIB format, symmetric or not.
 
@@ -96,27 +100,34 @@ def read_tsplib(path: str | PathLike[str]) -> TspInstance:
     return _parse(str(path), read_text(path))
 
 
+class Sections(NamedTuple):
+    """A file taken apart; every line of data as its number and its words."""
+
+    fields: dict[str, str]
+    data: dict[str, list[tuple[int, list[str]]]]
+
+
 def _parse(what: str, text: str) -> TspInstance:
-    vrplib = require("vrplib.parse", "data", "Reading TSPLIB files")
-    rest, weights = _without_weights(text)
+    fields, data = _take_apart(what, text)
+    num_cities = _read_dimension(what, fields)
+    kind = fields.get("EDGE_WEIGHT_TYPE")
+    if kind is None:
+        raise DataError(f"{what}: the specification EDGE_WEIGHT_TYPE is missing.")
+    coordinates = None
+    if "NODE_COORD_SECTION" in data:
+        coordinates = _read_coordinates(what, data["NODE_COORD_SECTION"], num_cities)
     try:
-        fields = vrplib.parse_vrplib(rest, compute_edge_weights=False)
-        num_cities = int(fields["dimension"])
-        coordinates = fields.get("node_coord")
-        if coordinates is not None:
-            coordinates = np.asarray(coordinates, float)[:, :2]
-        kind, form = str(fields["edge_weight_type"]), str(fields.get("edge_weight_format", ""))
         if kind == "EXPLICIT":
-            distances = explicit_distances(np.asarray(weights.split(), float), num_cities, form)
+            form = fields.get("EDGE_WEIGHT_FORMAT", "")
+            values = _read_weights(what, data.get("EDGE_WEIGHT_SECTION", []), num_cities, form)
+            distances = explicit_distances(values, num_cities, form)
+        elif coordinates is None:
+            raise ValueError(f"it has no NODE_COORD_SECTION, which EDGE_WEIGHT_TYPE {kind} needs")
         else:
-            distances = distances_between(np.asarray(coordinates, float), kind)
-        if distances.shape != (num_cities, num_cities):
-            raise ValueError(f"{len(distances)} cities are listed, but DIMENSION says {num_cities}")
-    except KeyError as error:
-        raise DataError(f"{what}: the specification {str(error).upper()} is missing.") from error
-    except (ValueError, TypeError, IndexError, RuntimeError) as error:
+            distances = distances_between(coordinates, kind)
+    except ValueError as error:
         raise DataError(f"{what} is not a TSPLIB instance that can be read: {error}.") from error
-    name = str(fields.get("name", Path(what).stem))
+    name = fields.get("NAME") or Path(what).stem
     card = Card(
         name=name,
         source="TSPLIB95, G. Reinelt, Universität Heidelberg",
@@ -129,22 +140,75 @@ def _parse(what: str, text: str) -> TspInstance:
     return TspInstance(name, distances, coordinates, None, card)
 
 
-def _without_weights(text: str) -> tuple[str, str]:
-    """Split off the explicit weights, and make the rest uniform enough for a strict parser."""
-    lines = [line.strip() for line in text.replace("\r", "").splitlines() if line.strip()]
-    rest, weights, is_weight = [], [], False
-    for line in lines:
-        if re.match(r"[A-Z_]+_SECTION", line):
-            is_weight = line.startswith("EDGE_WEIGHT_SECTION")
-        if line.startswith("EOF"):
-            break
-        if line == "-1":  # ends a list of fixed edges
+def _take_apart(what: str, text: str) -> Sections:
+    """Split a file into its specifications and the lines of its sections."""
+    fields: dict[str, str] = {}
+    data: dict[str, list[tuple[int, list[str]]]] = {}
+    section: list[tuple[int, list[str]]] | None = None
+    for number, line in enumerate(text.replace("\r", "").split("\n"), 1):
+        words = line.split()
+        if not words or words == ["-1"]:  # ends a list of fixed edges
             continue
-        if not is_weight:
-            rest.append(line)
-        elif not line.startswith("EDGE_WEIGHT_SECTION"):
-            weights.append(line)
-    return "\n".join((*rest, "EOF")), " ".join(weights)
+        if words[0].rstrip(":") == "EOF":
+            break
+        keyword = re.match(r"\s*([A-Z][A-Z0-9_]*)\s*(:?)(.*)", line)
+        if keyword and keyword[1].endswith("_SECTION"):
+            section = data.setdefault(keyword[1], [])
+        elif keyword and keyword[2]:
+            fields[keyword[1]], section = keyword[3].strip(), None
+        elif section is None:
+            raise DataError(f"{what}, line {number}: {shorten(line)} belongs to no section of TSPLIB.")
+        else:
+            section.append((number, words))
+    return Sections(fields, data)
+
+
+def _read_dimension(what: str, fields: dict[str, str]) -> int:
+    """Number of cities, checked before anything is made of that size."""
+    given = fields.get("DIMENSION")
+    if given is None:
+        raise DataError(f"{what}: the specification DIMENSION is missing.")
+    if not re.fullmatch(r"[0-9]{1,9}", given) or not 1 <= int(given) <= MAX_CITIES:
+        raise DataError(f"{what}: DIMENSION must be an integer from 1 to {MAX_CITIES}; got {shorten(given)}.")
+    return int(given)
+
+
+def _read_coordinates(what: str, lines: list[tuple[int, list[str]]], num_cities: int) -> np.ndarray:
+    """Coordinates by the number of the city, in whatever order the file lists them."""
+    if len(lines) != num_cities:
+        raise DataError(f"{what}: {len(lines)} cities are listed, but DIMENSION says {num_cities}.")
+    coordinates = np.full((num_cities, 2), np.nan)
+    for number, words in lines:
+        where = f"{what}, line {number}"
+        if len(words) < 3 or not re.fullmatch(r"[0-9]{1,9}", words[0]):
+            raise DataError(f"{where}: a city is its number and two coordinates; got {shorten(words)}.")
+        city = int(words[0]) - 1
+        if not 0 <= city < num_cities:
+            raise DataError(f"{where}: city {words[0]} is outside 1 … {num_cities}.")
+        if not np.isnan(coordinates[city, 0]):
+            raise DataError(f"{where}: city {words[0]} is listed a second time.")
+        coordinates[city] = [read_number(where, word) for word in words[1:3]]
+    return coordinates
+
+
+def _read_weights(what: str, lines: list[tuple[int, list[str]]], num_cities: int, form: str) -> np.ndarray:
+    """Explicit weights, as many as the form has."""
+    found = sum(len(words) for _, words in lines)
+    wanted = _count_weights(num_cities, form)
+    if found != wanted:
+        raise ValueError(f"{form} of {num_cities} cities needs {wanted} weights; got {found}")
+    return np.array(
+        [read_number(f"{what}, line {number}", word) for number, words in lines for word in words]
+    )
+
+
+def _count_weights(num_cities: int, form: str) -> int:
+    if form == "FULL_MATRIX":
+        return num_cities**2
+    match = FORM.fullmatch(form)
+    if match is None:
+        raise ValueError(f"EDGE_WEIGHT_FORMAT {form!r} is unknown")
+    return num_cities * (num_cities + (1 if match[2] else -1)) // 2
 
 
 def explicit_distances(values: np.ndarray, num_cities: int, form: str) -> np.ndarray:
@@ -163,15 +227,13 @@ def explicit_distances(values: np.ndarray, num_cities: int, form: str) -> np.nda
         matrix = values.reshape(num_cities, num_cities).copy()
         np.fill_diagonal(matrix, 0)  # asymmetric instances write a large number there
         return matrix
-    match = re.fullmatch(r"(UPPER|LOWER)(_DIAG)?_(ROW|COL)", form)
-    if match is None:
-        raise ValueError(f"EDGE_WEIGHT_FORMAT {form!r} is unknown")
+    match = FORM.fullmatch(form)
+    if match is None or len(values) != _count_weights(num_cities, form):
+        raise ValueError(f"{len(values)} weights do not make {num_cities} cities of the form {form!r}")
     # By columns, one triangle is read in the order of the rows of the other.
     is_upper = (match[1] == "UPPER") == (match[3] == "ROW")
     offset = 0 if match[2] else 1
     where = np.triu_indices(num_cities, offset) if is_upper else np.tril_indices(num_cities, -offset)
-    if len(values) != len(where[0]):
-        raise ValueError(f"{form} of {num_cities} cities needs {len(where[0])} weights; got {len(values)}")
     matrix = np.zeros((num_cities, num_cities))
     matrix[where] = values
     matrix = np.maximum(matrix, matrix.T)
@@ -192,10 +254,6 @@ def distances_between(coordinates: np.ndarray, kind: str) -> np.ndarray:
     between = _FUNCTIONS.get(kind)
     if between is None:
         raise ValueError(f"EDGE_WEIGHT_TYPE {kind!r} is unknown")
-    if len(coordinates) > MAX_CITIES:
-        raise ValueError(
-            f"{len(coordinates)} cities make a matrix of {len(coordinates) ** 2 * 8 / 2**30:.0f} GB"
-        )
     distances = np.empty((len(coordinates),) * 2)
     for start in range(0, len(coordinates), ROWS_AT_A_TIME):  # temporaries stay small beside the matrix
         rows = slice(start, start + ROWS_AT_A_TIME)

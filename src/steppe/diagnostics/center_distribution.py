@@ -6,7 +6,7 @@ distribution over positions × a grid of centers is pushed forward one axis at a
 
 import itertools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -18,9 +18,12 @@ from steppe.diagnostics.exact import stationary_distribution
 from steppe.domain import Domain, Ordinal
 from steppe.errors import DomainError
 from steppe.kernel.blocks.metropolis import ProposalBlock
-from steppe.kernel.compose import Recipe, Sampler
-from steppe.kernel.proposals.joint import PositionAndCenter
+from steppe.kernel.proposals.discrete_langevin import PositionAndCenter
+from steppe.kernel.sampler import Sampler
 from steppe.target import Target
+
+if TYPE_CHECKING:
+    from steppe.kernel.compose import Recipe
 
 # Of the grid on which the center of `edula` is carried along: sites × levels × nodes per site.
 MAX_GRID = 2**23
@@ -55,7 +58,7 @@ def _noisy_level_probs(sampler: Sampler, offsets: Array, weights: Array) -> Arra
     return jax.vmap(lambda position: jnp.tensordot(weights, over_offsets(position, offsets), 1))(positions)
 
 
-def glu_transition_matrix(recipe: Recipe, target: Target) -> np.ndarray:
+def glu_transition_matrix(recipe: "Recipe", target: Target) -> np.ndarray:
     """Transition matrix of `edula_glu` on scalar sites, its Gaussian center integrated by Gauss–Hermite."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(NUM_NODES)
     sampler = recipe.build(target, audit=False)
@@ -93,7 +96,7 @@ def _axis_tables(sampler: Sampler, nodes: Array) -> Array:
     return tables.transpose(0, 4, 2, 3, 1)
 
 
-def edula_kernel(recipe: Recipe, target: Target, nodes: np.ndarray) -> np.ndarray:
+def edula_kernel(recipe: "Recipe", target: Target, nodes: np.ndarray) -> np.ndarray:
     """Probability of (level, new node) given the old node, position × site × level × new × old.
 
     What a step from the outermost nodes would put beyond the grid is spread over it, so that mass is kept.
@@ -156,7 +159,7 @@ def position_marginal(mass: Array | np.ndarray) -> np.ndarray:
     return np.asarray(mass).reshape(len(mass), -1).sum(axis=1)
 
 
-def edula_position_distribution(recipe: Recipe, target: Target) -> np.ndarray:
+def edula_position_distribution(recipe: "Recipe", target: Target) -> np.ndarray:
     """Distribution of the position under `edula`, its center carried on a grid; about four sites at most."""
     _check_scalar_sites(recipe, target)
     numbers = recipe.build(target, audit=False).parameters
@@ -186,7 +189,7 @@ def _center_nodes(domain: Domain, deviation: float, spacing: float) -> np.ndarra
     return np.arange(domain.levels[0] - reach, domain.levels[-1] + reach + spacing, spacing)
 
 
-def _check_scalar_sites(recipe: Recipe, target: Target) -> None:
+def _check_scalar_sites(recipe: "Recipe", target: Target) -> None:
     if not isinstance(target.domain, Ordinal):
         raise DomainError(
             f"The distribution of `{recipe.name}` is integrated over one center coordinate per site; "

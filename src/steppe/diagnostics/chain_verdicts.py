@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steppe.diagnostics.quantity import average_replicas, effective_draws, rhat
-from steppe.diagnostics.sites import as_paths, commonest_levels
+from steppe.diagnostics.sites import as_paths, commonest_levels, site_rhat
 from steppe.trace import Trace
 
 MAX_PERIOD = 8
@@ -23,6 +23,7 @@ MIN_REPEATS = 32
 # for normal errors; with errors estimated from 20 draws, below 1e-4.
 MIN_GAP = 5.0
 MIN_CHAIN_ESS = 20.0
+MAX_RENAMED = 64
 
 
 PARITIES = ("even", "odd")
@@ -46,6 +47,9 @@ class ChainVerdicts(NamedTuple):
         Groups of moving chains with identical draws.
     modes
         Groups of chains, each at home in another place than the rest; empty if all chains share one.
+    renamed
+        Where chains agree once levels are renamed: which level of a chain stands for level 0, 1, … of the
+        first chain, by chain; empty where they agree as they are, or not at all.
     """
 
     is_constant: np.ndarray
@@ -53,6 +57,7 @@ class ChainVerdicts(NamedTuple):
     parity: np.ndarray
     duplicates: tuple[Group, ...]
     modes: tuple[Group, ...]
+    renamed: dict[int, tuple[int, ...]]
 
     @property
     def is_split_by_parity(self) -> bool:
@@ -101,7 +106,34 @@ def judge_chains(trace: Trace, levels: np.ndarray | None, limit: float) -> Chain
         parity=_confined(parity, may_repeat),
         duplicates=_duplicates(states, may_repeat),
         modes=_modes(average_replicas(log_density), levels, np.flatnonzero(~is_constant), limit),
+        renamed={} if levels is None or is_constant.any() else _rename(trace, levels, limit),
     )
+
+
+def _rename(trace: Trace, levels: np.ndarray, limit: float) -> dict[int, tuple[int, ...]]:
+    """Find an exchange of levels, the same at all sites, after which all chains agree.
+
+    It is found in the first half of the draws and judged in the second.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    domain, half = trace.domain, levels.shape[1] // 2
+    paths = as_paths(levels)
+    has_names = domain.is_site_product and not domain.is_ragged and domain.max_levels <= MAX_RENAMED
+    if not has_names or half < MIN_REPEATS or levels.ndim != 3:
+        return {}
+    log_density = trace.statistic("log_density")
+    if not (site_rhat(paths) > limit).any() or rhat(log_density.astype(float)) > limit:
+        return {}
+    fractions = np.stack([(paths[:, :half] == k).mean(axis=1) for k in range(domain.max_levels)], axis=-1)
+    renamed, orders = paths[:, half:].copy(), {}
+    for chain, own in enumerate(fractions):
+        costs = ((fractions[0][:, :, None] - own[:, None, :]) ** 2).sum(axis=0)
+        order = linear_sum_assignment(costs)[1]
+        if (order != np.arange(len(order))).any():
+            orders[chain] = tuple(order.tolist())
+            renamed[chain] = np.argsort(order)[paths[chain, half:]]
+    return {} if (site_rhat(renamed) > limit).any() else orders
 
 
 def _states(trace: Trace, levels: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -11,11 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.errors import DomainError
+from steppe.arguments import checked
+from steppe.errors import DomainError, TargetError
 from steppe.kernel.compose import Recipe
 from steppe.target import Target
+from steppe.validation import square_matrix
 
 
+@checked(TargetError)
 def target_distribution(target: Target) -> np.ndarray:
     """Return `π` over `target.domain.enumerate()`."""
     return np.asarray(jax.nn.softmax(_log_densities(target)))
@@ -26,6 +29,7 @@ def _log_densities(target: Target) -> Array:
     return jax.vmap(target.log_density)(target.domain.enumerate())
 
 
+@checked(TargetError, center=1)
 def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = None) -> np.ndarray:
     """Probability of every one-step move between the positions of `target.domain.enumerate()`.
 
@@ -41,6 +45,8 @@ def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = 
         block alone.
     """
     sampler = recipe.build(target, audit=False)
+    if center is not None and not recipe.coupling.has_center:
+        raise TargetError(f"`transition_matrix(center=...)`: `{recipe.name}` has no center; leave it out.")
     block = next(block for block in sampler.recipe.blocks if "position" in block.moves)
     try:
         return block.transition_matrix(sampler.density, center)
@@ -48,9 +54,10 @@ def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = 
         raise DomainError(f"`transition_matrix({recipe.name}, ...)`: {error}") from error
 
 
+@checked(TargetError, matrix=2)
 def stationary_distribution(matrix: np.ndarray) -> np.ndarray:
     """Return the distribution an irreducible matrix leaves invariant (GTH elimination: nothing cancels)."""
-    reduced = np.array(matrix, float)
+    reduced = np.array(square_matrix("stationary_distribution(matrix)", matrix), float)
     size = len(reduced)
     for last in range(size - 1, 0, -1):
         scale = reduced[last, :last].sum()
@@ -64,23 +71,32 @@ def stationary_distribution(matrix: np.ndarray) -> np.ndarray:
     return distribution / distribution.sum()
 
 
+@checked(TargetError, first=1, second=1)
 def total_variation(first: np.ndarray, second: np.ndarray) -> float:
     """Half the summed absolute difference of two distributions."""
+    if np.shape(first) != np.shape(second):
+        raise TargetError(
+            "`total_variation(first, second)` compares distributions over the same states; got shapes "
+            f"{np.shape(first)} and {np.shape(second)}."
+        )
     return float(0.5 * np.abs(np.asarray(first) - np.asarray(second)).sum())
 
 
+@checked(TargetError, matrix=2)
 def spectral_gap(matrix: np.ndarray) -> float:
     """One minus the second largest modulus among the eigenvalues."""
-    moduli = np.sort(np.abs(np.linalg.eigvals(matrix)))
+    moduli = np.sort(np.abs(np.linalg.eigvals(square_matrix("spectral_gap(matrix)", matrix))))
     return float(1 - moduli[-2])
 
 
+@checked(TargetError, matrix=2)
 def relaxation_time(matrix: np.ndarray) -> float:
     """One over the spectral gap: steps in which the slowest correlation falls by a factor of e, or so."""
     gap = spectral_gap(matrix)
     return float("inf") if gap <= 0 else 1 / gap
 
 
+@checked(TargetError, matrix=2, values=1)
 def integrated_autocorrelation_time(matrix: np.ndarray, values: np.ndarray) -> float:
     """`1 + 2 Σ_k ρ_k` of a function of the state at stationarity: draws that are worth one independent draw.
 
@@ -92,6 +108,8 @@ def integrated_autocorrelation_time(matrix: np.ndarray, values: np.ndarray) -> f
         The function, one number per state.
     """
     distribution, values = stationary_distribution(matrix), np.asarray(values, float)
+    if values.shape != distribution.shape:
+        raise TargetError(f"`values` must be one number per state, {len(distribution)}; got {values.shape}.")
     centred = values - distribution @ values
     variance = distribution @ centred**2
     if np.ptp(values) == 0:
@@ -101,6 +119,7 @@ def integrated_autocorrelation_time(matrix: np.ndarray, values: np.ndarray) -> f
     return float(2 * (distribution @ (centred * summed)) / variance - 1)
 
 
+@checked(TargetError)
 def exact_tv(recipe: Recipe, target: Target) -> float:
     """Total variation between what a recipe leaves invariant and `π`: zero up to rounding if adjusted."""
     return total_variation(
@@ -112,6 +131,7 @@ MAX_QUADRATURE = 2**18
 CENTER_REACH = 5.5
 
 
+@checked(TargetError, coupling_variance="(0, inf)")
 def proximal_matrix(target: Target, coupling_variance: float) -> np.ndarray:
     """Transition matrix of GLU with exact draws: center from `N(θ, η I)`, then position given the center.
 
@@ -148,6 +168,7 @@ def _proximal_matrix(target: Target, coupling_variance: Array, grid: Array, weig
     return jax.lax.map(row, flat)
 
 
+@checked(TargetError, distribution=1, num_draws="[1, inf)")
 def expected_total_variation(distribution: np.ndarray, num_draws: int) -> float:
     """Mean total variation between a distribution and the frequencies of independent draws: pure noise.
 
@@ -158,6 +179,8 @@ def expected_total_variation(distribution: np.ndarray, num_draws: int) -> float:
     num_draws
         Number of independent draws.
     """
+    if np.ndim(distribution) != 1:
+        raise TargetError(f"`distribution` must list probabilities; got shape {np.shape(distribution)}.")
     # De Moivre: E|X − np| = 2 m C(n, m) p^m (1 − p)^(n − m + 1) with m = ⌊np⌋ + 1, for a binomial X.
     p = np.clip(np.asarray(distribution, float), 1e-300, 1 - 1e-16)
     n, m = num_draws, np.minimum(np.floor(num_draws * p) + 1, num_draws)

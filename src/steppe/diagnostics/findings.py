@@ -8,11 +8,14 @@ import numpy as np
 from steppe.diagnostics.chain_verdicts import PARITIES, ChainVerdicts
 from steppe.diagnostics.mixing import LOG_DENSITY, Mixing
 from steppe.diagnostics.quantity import Quantity
-from steppe.diagnostics.sites import MIN_DRAWS, SiteVerdicts
+from steppe.diagnostics.sites import MIN_DRAWS
+from steppe.diagnostics.swaps import judge_swaps
 
 # 100 for each of four chains: with fewer, R-hat and errors are themselves unreliable (Vehtari et al. 2021).
 MIN_EFFECTIVE = 400
 NAMED = 6
+# A chain that accepts less is said to accept hardly anything.
+MIN_ACCEPTANCE = 0.005
 
 
 class Diagnosis(NamedTuple):
@@ -33,24 +36,61 @@ class Diagnosis(NamedTuple):
 
 
 def diagnose(mixing: Mixing) -> Diagnosis:
-    """Turn statistics and verdicts into sentences."""
-    failures = [*_list_chain_failures(mixing), *_list_site_failures(mixing), *_list_rhat_failures(mixing)]
-    return Diagnosis(not failures, [*failures, *_list_remarks(mixing)])
+    """Turn statistics and verdicts into sentences: causes first, and what follows from one left out."""
+    chains, of_chains = mixing.chains, list(_list_chain_failures(mixing))
+    follows = [*_list_site_failures(mixing), *_list_rhat_failures(mixing)]
+    has_failed = of_chains or follows or chains.is_constant.any()
+    causes = list(_list_proposal_failures(mixing)) if has_failed else []
+    is_held = mixing.sites is not None and mixing.sites.is_held.any()
+    is_explained = causes or (of_chains and not (is_held or chains.duplicates))
+    failures = [*causes, *of_chains, *([] if is_explained else follows)]
+    return Diagnosis(not failures, [*failures, *_list_remarks(mixing, has_failed=bool(failures))])
+
+
+def _list_proposal_failures(mixing: Mixing) -> Iterator[str]:
+    """Chains stand still, or nearly, because of what is proposed."""
+    stands = mixing.chains.is_constant
+    is_refused = mixing.chain_acceptance_rates < MIN_ACCEPTANCE
+    if not (stands | is_refused).any():
+        return
+    if mixing.num_nonfinite:
+        yield _describe_nonfinite(mixing)
+    elif is_refused.any():
+        remedy = (
+            "Lower the step size; if that does not help, the gradient is a poor guide here:"
+            if mixing.has_step_size
+            else "The gradient may be a poor guide here, or moves too large:"
+        )
+        yield (
+            f"{_name_chains(np.flatnonzero(is_refused))} accepted hardly any proposals "
+            f"({mixing.acceptance_rate:.2g} of all). {remedy} use `gibbs()`, which takes exact differences. "
+            "`steppe.audit_gradient(target, key)` measures the error of the gradient in nats."
+        )
+    elif stands.any():
+        yield (
+            f"{_name_chains(np.flatnonzero(stands))} never moved: every draw is one state. "
+            f"{'Lower the step size, start' if mixing.has_step_size else 'Start'} elsewhere, or temper the "
+            "target."
+        )
+
+
+def _describe_nonfinite(mixing: Mixing) -> str:
+    return (
+        f"{mixing.num_nonfinite} proposals had a log-density or gradient that is not a number and were "
+        "rejected. The log-density has a defect there: return −inf, state a constraint, or give a finite "
+        "gradient (`jnp.sqrt` at 0 and `jnp.where` around `jnp.log` have none)."
+    )
 
 
 def _list_chain_failures(mixing: Mixing) -> Iterator[str]:
     chains = mixing.chains
-    if chains.is_constant.any():
-        yield (
-            f"{_name_chains(np.flatnonzero(chains.is_constant))} never moved: every draw is one "
-            "state. Lower the step size, start elsewhere, or temper the target."
-        )
+    smaller = "Lower the step size" if mixing.has_step_size else "Use another sampler"
     for period in np.unique(chains.period[chains.period > 0]):
         periodic = np.flatnonzero(chains.period == period)
         yield (
             f"States, log-densities or parities repeat with period {period} in "
             f"{_name_chains(periodic).lower()}. "
-            "Lower the step size, or flip another number of sites per proposal."
+            f"{smaller}, or flip another number of sites per proposal."
         )
     for group in chains.duplicates:
         yield (
@@ -64,8 +104,19 @@ def _list_chain_failures(mixing: Mixing) -> Iterator[str]:
             f"{_name_chains(odd).lower()} "
             "only odd ones. Flip an odd number of sites per proposal."
         )
-    if chains.modes:
+    if chains.renamed:
+        yield (
+            f"Label switching: chains agree once the levels are renamed in {_name_renamed(chains.renamed)}. "
+            "The target looks the same under that exchange, so nothing is missed. Rename the levels before "
+            "averaging, use quantities that do not depend on names, or fix one site."
+        )
+    elif chains.modes:
         yield _describe_modes(chains, mixing.chain_means)
+
+
+def _name_renamed(renamed: dict[int, tuple[int, ...]]) -> str:
+    named = [f"chain {chain} (0, 1, … are {', '.join(map(str, order))})" for chain, order in renamed.items()]
+    return "; ".join(named[:NAMED]) + (f" and {len(named) - NAMED} more" if len(named) > NAMED else "")
 
 
 def _describe_modes(chains: ChainVerdicts, means: np.ndarray) -> str:
@@ -83,26 +134,30 @@ def _list_site_failures(mixing: Mixing) -> Iterator[str]:
     if sites is None or not sites.is_unconverged.any():
         return
     unconverged = np.flatnonzero(sites.is_unconverged)
-    yield (
+    begin = (
         f"{len(unconverged)} of {len(sites.is_unconverged)} sites are not converged "
         f"({_list_briefly(unconverged)}): "
-        f"{_explain_sites(sites, mixing.num_replicas)}. Run longer, raise the step size, or use a "
-        "sampler with larger moves."
+    )
+    holding = np.unique(np.flatnonzero(sites.is_held.any(axis=1)) // mixing.num_replicas)
+    if not len(holding):
+        yield (
+            f"{begin}they move, but chains disagree on how often they take their most frequent level. Run "
+            "longer."
+        )
+        return
+    only_disagree = sites.disagrees & ~sites.is_held.any(axis=0)
+    yield (
+        f"{begin}{_name_chains(holding).lower()} never left a level that other chains leave often"
+        f"{', and chains disagree on other sites' if only_disagree.any() else ''}. Run longer, "
+        f"{'raise the step size, ' if mixing.has_step_size else ''}or use a sampler with larger moves."
     )
 
 
-def _explain_sites(sites: SiteVerdicts, num_replicas: int) -> str:
-    holding = np.unique(np.flatnonzero(sites.is_held.any(axis=1)) // num_replicas)
-    if not len(holding):
-        return "chains disagree on how often they take their most frequent level"
-    reason = f"{_name_chains(holding).lower()} never left a level that other chains leave often"
-    only_disagree = sites.disagrees & ~sites.is_held.any(axis=0)
-    return f"{reason}, and chains disagree on other sites" if only_disagree.any() else reason
-
-
 def _list_rhat_failures(mixing: Mixing) -> Iterator[str]:
+    has_unconverged = mixing.sites is not None and mixing.sites.is_unconverged.any()
     for quantity in mixing.quantities:
-        if quantity.rhat > mixing.limit:
+        # Chains that disagree on sites disagree on the log-density: one sentence is enough.
+        if quantity.rhat > mixing.limit and not (has_unconverged and quantity.name == LOG_DENSITY):
             yield (
                 f"R-hat of {_name_quantity(quantity)} is {quantity.rhat:.3f}, above "
                 f"{mixing.limit:g}: chains have not "
@@ -110,8 +165,10 @@ def _list_rhat_failures(mixing: Mixing) -> Iterator[str]:
             )
 
 
-def _list_remarks(mixing: Mixing) -> Iterator[str]:
-    yield from _list_quantity_remarks(mixing)
+def _list_remarks(mixing: Mixing, *, has_failed: bool) -> Iterator[str]:
+    if mixing.swaps is not None:
+        yield from judge_swaps(mixing.swaps)
+    yield from _list_quantity_remarks(mixing, has_failed)
     sites, parity = mixing.sites, mixing.chains.parity
     if sites is not None and sites.is_constant.any() and not mixing.chains.is_constant.all():
         constant = np.flatnonzero(sites.is_constant)
@@ -124,14 +181,11 @@ def _list_remarks(mixing: Mixing) -> Iterator[str]:
             f"All draws have an {PARITIES[parity[0]]} number of sites at their upper level. If the target "
             "allows others, flip an odd number of sites per proposal."
         )
-    if mixing.num_nonfinite:
-        yield (
-            f"{mixing.num_nonfinite} proposals had a log-density or gradient that is not a number and were "
-            "rejected. The log-density has a defect there: return −inf, or state a constraint."
-        )
+    if mixing.num_nonfinite and not list(_list_proposal_failures(mixing)):
+        yield _describe_nonfinite(mixing)
 
 
-def _list_quantity_remarks(mixing: Mixing) -> Iterator[str]:
+def _list_quantity_remarks(mixing: Mixing, has_failed: bool) -> Iterator[str]:
     if mixing.num_draws < MIN_DRAWS:
         yield f"{mixing.num_draws} draws per chain are too few to judge anything. Draw at least some hundred."
         return
@@ -148,7 +202,7 @@ def _list_quantity_remarks(mixing: Mixing) -> Iterator[str]:
                 f"Every draw has {_name_quantity(quantity)} {quantity.mean:.6g}, which tells "
                 "nothing about mixing."
             )
-        elif quantity.ess < MIN_EFFECTIVE and not quantity.rhat > mixing.limit:
+        elif not has_failed and quantity.ess < MIN_EFFECTIVE and not quantity.rhat > mixing.limit:
             yield (
                 f"Only {quantity.ess:.0f} effective draws of {_name_quantity(quantity)}; errors and "
                 f"R-hat are rough below {MIN_EFFECTIVE}. Run about {_count_times(quantity)} times as long."

@@ -6,12 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.diagnostics.chain_verdicts import ChainVerdicts, judge_chains, unique_rows
 from steppe.diagnostics.quantity import Quantity, measure
 from steppe.diagnostics.sites import RHAT_LIMIT, SiteVerdicts, judge_sites
+from steppe.diagnostics.swaps import Swaps, measure_swaps
 from steppe.domain import Domain
 from steppe.errors import RunError
 from steppe.trace import Trace
+from steppe.validation import call_back
 
 LOG_DENSITY = "log_density"
 
@@ -62,8 +65,12 @@ class Mixing(NamedTuple):
         Replicas in an ensemble, else 1.
     num_nonfinite
         Proposals rejected because the log-density or its gradient was not a number, warm-up included.
+    has_step_size
+        Whether the sampler has a step size that could be lowered or raised.
     limit
         Largest R-hat of chains that agree.
+    swaps
+        Statistics of the ladder of a tempered run, else `None`.
     """
 
     quantities: tuple[Quantity, ...]
@@ -78,7 +85,9 @@ class Mixing(NamedTuple):
     num_draws: int
     num_replicas: int
     num_nonfinite: int
+    has_step_size: bool
     limit: float
+    swaps: Swaps | None = None
 
     @property
     def log_density(self) -> Quantity:
@@ -86,6 +95,7 @@ class Mixing(NamedTuple):
         return self.quantities[0]
 
 
+@checked(RunError, thinning="[1, inf)", limit="(0, inf)")
 def assess(
     trace: Trace, *, thinning: int = 1, observables: Observables | None = None, limit: float = RHAT_LIMIT
 ) -> Mixing:
@@ -124,7 +134,9 @@ def assess(
         num_draws=log_density.shape[1],
         num_replicas=num_replicas,
         num_nonfinite=int(sum(trace.statistic("num_nonfinite", warmup=w).sum() for w in (False, True))),
+        has_step_size=trace.has("step_size"),
         limit=limit,
+        swaps=measure_swaps(trace),
     )
 
 
@@ -184,7 +196,7 @@ def _evaluate(
     for chain in levels:
         flat = np.asarray(domain.from_levels(chain.reshape(-1, domain.num_sites)))
         positions = domain.unflatten(flat)  # type: ignore[arg-type]
-        result = np.asarray(function(positions))
+        result = np.asarray(call_back(f"observables[{name!r}]", function, positions))
         if result.shape != flat.shape[:1]:
             raise RunError(
                 f"The observable {name!r} must turn positions of shape {flat.shape} into "

@@ -8,9 +8,10 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.diagnostics.exact import target_distribution
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states
-from steppe.errors import DomainError
+from steppe.errors import DomainError, TargetError
 from steppe.target import Target
 
 NUM_RESAMPLES = 200
@@ -45,6 +46,7 @@ class InteractionSpectrum(NamedTuple):
     exact_under_target: dict[str, float] | None
 
 
+@checked(TargetError)
 def interaction_spectrum(
     target: Target,
     positions: ArrayLike,

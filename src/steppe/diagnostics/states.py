@@ -11,8 +11,9 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.compiling import quick_jit
-from steppe.errors import DomainError
+from steppe.errors import DomainError, TargetError
 from steppe.target import Target
+from steppe.validation import call_back, count
 
 Progress = Callable[[int, int], None]
 
@@ -54,6 +55,7 @@ def map_states(
         Called as `progress(done, total)` after each of up to twenty parts.
     """
     flat, lead = flat_states(target, positions)
+    count("batch_size", batch_size, error=TargetError)
     total = len(flat)
     items = (
         (flat,) if keys is None else (flat, jax.vmap(partial(jax.random.fold_in, keys))(jnp.arange(total)))
@@ -65,7 +67,7 @@ def map_states(
         part = jax.tree.map(lambda leaf, rows=rows: leaf[rows], items) if size < total else items
         parts.append(jax.device_get(_map(function, options, batch_size, target, part, numbers)))
         if progress is not None:
-            progress(min(start + size, total), total)
+            call_back("progress", progress, min(start + size, total), total)
     joined = jax.tree.map(lambda *leaves: np.concatenate(leaves)[:total], *parts)
     return jax.tree.map(lambda leaf: leaf.reshape(lead + leaf.shape[1:]), joined)
 

@@ -1,11 +1,12 @@
 """What a recipe samples, as a distribution that can be evaluated: `recipe.stationary(target)`.
 
-Notation: `β` inverse temperature, `λ` strength of the tilt, `R` roughness, `η` coupling variance, `y` copies,
-`γ` weight of the center, `F(a; η) = log Σ_θ exp{β U(θ) − |θ − a|²/(2η)}` local entropy.
+Notation: `β` inverse temperature, `λ` strength of the tilt, `R` roughness, `η` coupling variance, `y`
+replicas, `γ` weight of the center, `F(a; η) = log Σ_θ exp{β U(θ) − |θ − a|²/(2η)}` local entropy.
 """
 
 import dataclasses
 from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -18,8 +19,11 @@ from steppe.diagnostics.exact import stationary_distribution, transition_matrix
 from steppe.diagnostics.flatness.log_tables import smooth, smooth_about
 from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, StationaryDistributionError
-from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.sampler import Sampler
 from steppe.target import Target
+
+if TYPE_CHECKING:
+    from steppe.kernel.compose import Recipe
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,7 @@ class StationaryDistribution:
         Whether it differs from what the recipe aims at because nothing corrects its steps.
     """
 
-    recipe: Recipe
+    recipe: "Recipe"
     target: Target
     description: str
     is_biased: bool
@@ -47,7 +51,7 @@ class StationaryDistribution:
         Parameters
         ----------
         position
-            A position; for an ensemble one per copy.
+            A position; for an ensemble one per replica.
         center
             The center, where the recipe has one. Without it, the log-probability of the position alone.
 
@@ -67,15 +71,15 @@ class StationaryDistribution:
             return value if center is None else value + self._tie(position, jnp.asarray(center))
         if center is None:
             raise StationaryDistributionError(
-                f"`{self.recipe.name}` keeps {sampler.replicas} copies and their center: give both, or ask "
-                "for the distribution of one copy (`probabilities()`) or of the center "
+                f"`{self.recipe.name}` keeps {sampler.replicas} replicas and their center: give both, or ask "
+                "for the distribution of one replica (`probabilities()`) or of the center "
                 "(`center_log_prob(points)`)."
             )
         center = jnp.asarray(center, position.dtype)
         return jnp.sum(jax.vmap(self._of_one)(position)) + self._tie(position, center) + self._weight(center)
 
     def probabilities(self) -> np.ndarray:
-        """Probability of every position (of one copy) in the order of `target.domain.enumerate()`.
+        """Probability of every position (of one replica) in the order of `target.domain.enumerate()`.
 
         Raises
         ------
@@ -147,13 +151,13 @@ def double_precision() -> AbstractContextManager[object]:
     return nullcontext() if jax.config.jax_enable_x64 else jax.enable_x64(True)  # type: ignore[attr-defined]
 
 
-def find_stationary(recipe: Recipe, target: Target) -> StationaryDistribution:
+def find_stationary(recipe: "Recipe", target: Target) -> StationaryDistribution:
     """Return the distribution a recipe leaves invariant on a target; see `Recipe.stationary`."""
     recipe.build(target, audit=False)  # refuses what cannot be sampled
     return StationaryDistribution(recipe, target, describe_stationary(recipe), not recipe.is_adjusted)
 
 
-def describe_stationary(recipe: Recipe) -> str:
+def describe_stationary(recipe: "Recipe") -> str:
     """Say in words and symbols what a recipe samples."""
     coupling = recipe.coupling
     if not recipe.is_adjusted:
@@ -177,7 +181,7 @@ def describe_stationary(recipe: Recipe) -> str:
     )
 
 
-def _moves_together(recipe: Recipe) -> bool:
+def _moves_together(recipe: "Recipe") -> bool:
     return any({"position", "center"} <= set(block.moves) for block in recipe.blocks)
 
 
@@ -188,7 +192,7 @@ def _log_table(distribution: StationaryDistribution) -> np.ndarray:
     return np.asarray(values, float).reshape(distribution.target.domain.num_levels)
 
 
-def _enumerate_biased(recipe: Recipe, target: Target) -> np.ndarray:
+def _enumerate_biased(recipe: "Recipe", target: Target) -> np.ndarray:
     if not recipe.coupling.has_center:
         return stationary_distribution(transition_matrix(recipe, target))
     if _moves_together(recipe):
@@ -197,38 +201,38 @@ def _enumerate_biased(recipe: Recipe, target: Target) -> np.ndarray:
 
 
 def _tabulate_replica(distribution: StationaryDistribution, table: np.ndarray) -> np.ndarray:
-    """Log-probability of one of `y` copies: the center and the other copies summed out."""
+    """Log-probability of one of `y` replicas: the center and the other replicas summed out."""
     sampler, domain = distribution._sampler, distribution.target.domain
-    copies, η = sampler.replicas or 1, float(sampler.parameters["coupling_variance"])
+    replicas, η = sampler.replicas or 1, float(sampler.parameters["coupling_variance"])
     if sampler.density.coupling.is_lattice:
-        about_center = (copies - 1) * smooth(table, domain, η)
+        about_center = (replicas - 1) * smooth(table, domain, η)
         weighted = jax.jit(lambda states: jax.lax.map(distribution._weight, states, batch_size=1024))
         about_center += np.asarray(weighted(domain.enumerate()), float).reshape(table.shape)
         return table + smooth(about_center, domain, η)
-    if copies == 1:
+    if replicas == 1:
         return table
-    if copies == 2:  # two copies see each other through the integrated center as through one of variance 2η
+    if replicas == 2:  # through the integrated center they see each other as through 2η
         return table + smooth(table, domain, 2 * η)
-    return _sum_over_replicas(distribution, table, copies, η)
+    return _sum_over_replicas(distribution, table, replicas, η)
 
 
 def _sum_over_replicas(
-    distribution: StationaryDistribution, table: np.ndarray, copies: int, η: float
+    distribution: StationaryDistribution, table: np.ndarray, replicas: int, η: float
 ) -> np.ndarray:
-    """Enumerate the other copies; a Gaussian center leaves `−(Σ|θ_r|² − |Σθ_r|²/y)/(2η)`."""
+    """Enumerate the other replicas; a Gaussian center leaves `−(Σ|θ_r|² − |Σθ_r|²/y)/(2η)`."""
     domain = distribution.target.domain
     size = domain.num_states
-    if size**copies > MAX_ENUMERATED:
+    if size**replicas > MAX_ENUMERATED:
         raise DomainError(
-            f"The distribution of one of {copies} copies on {domain!r} sums over "
-            f"{float(size) ** copies:.2g} joint "
-            f"states; at most {MAX_ENUMERATED} are summed. Use `center='lattice'`, two copies, or sample."
+            f"The distribution of one of {replicas} replicas on {domain!r} sums over "
+            f"{float(size) ** replicas:.2g} joint "
+            f"states; at most {MAX_ENUMERATED} are summed. Use `center='lattice'`, two replicas, or sample."
         )
     flat = np.asarray(domain.enumerate(), float).reshape(size, -1)
     energy = table.ravel() - (flat**2).sum(axis=1) / (2 * η)
     sums, weights = flat, energy
-    for _ in range(copies - 1):
+    for _ in range(replicas - 1):
         sums = (sums[:, None] + flat).reshape(-1, flat.shape[1])
         weights = (weights[:, None] + energy).ravel()
-    weights = weights + (sums**2).sum(axis=1) / (2 * η * copies)
+    weights = weights + (sums**2).sum(axis=1) / (2 * η * replicas)
     return np.logaddexp.reduce(weights.reshape(size, -1), axis=1).reshape(table.shape)

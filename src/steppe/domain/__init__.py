@@ -1,11 +1,10 @@
 """Domains: where a discrete variable lives."""
 
-from steppe.domain.base import MAX_ENUMERATED, MAX_INDEXED, Domain
+from steppe.domain.base import MAX_ENUMERATED, MAX_INDEXED, Domain, Variable, show_count
 from steppe.domain.categorical import Categorical
 from steppe.domain.permutation import Permutation
 from steppe.domain.product import Product
 from steppe.domain.real import Binary, Ordinal, Spin
-from steppe.domain.variables import Variable
 
 __all__ = [
     "MAX_ENUMERATED",
@@ -18,4 +17,5 @@ __all__ = [
     "Product",
     "Spin",
     "Variable",
+    "show_count",
 ]

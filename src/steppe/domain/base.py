@@ -8,8 +8,10 @@ with the jump from the current level to another one, and for the squared length 
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +19,6 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.domain.variables import Variable, check_variables, count_from
 from steppe.errors import DomainError
 from steppe.pytree import is_concrete
 from steppe.validation import count
@@ -27,6 +28,72 @@ MAX_INDEXED = 2**31 - 1
 
 # How many sites, or their shape.
 SiteShape = int | Sequence[int]
+
+# Names of dimensions and variables of every stored run.
+RESERVED = ("chain", "draw", "replica", "site", "level", "center")
+
+
+class Variable(NamedTuple):
+    """Consecutive sites under one name.
+
+    Attributes
+    ----------
+    name
+        What tables and plots call it.
+    shape
+        Shape of its value; `()` for one site.
+    low
+        Smallest value of every site, if values are integers that count from there.
+    labels
+        What every site is called, if not by its number.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    low: tuple[int, ...] | None = None
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of sites."""
+        return math.prod(self.shape)
+
+    @property
+    def site_names(self) -> list[str]:
+        """Every site, as `z[3]`; one site without a shape, as `z`."""
+        if self.labels is not None:
+            return [f"{self.name}[{label}]" for label in self.labels]
+        places = [", ".join(map(str, index)) for index in np.ndindex(*self.shape)]
+        return [f"{self.name}[{place}]" if place else self.name for place in places]
+
+    def to_json(self) -> dict[str, object]:
+        """The variable, as it stands in files."""
+        low = None if self.low is None else list(self.low)
+        labels = None if self.labels is None else list(self.labels)
+        return {"name": self.name, "shape": list(self.shape), "low": low, "labels": labels}
+
+
+def check_variables(variables: Sequence[Variable], num_sites: int) -> tuple[Variable, ...]:
+    """Return variables that share out the sites of a domain, each name once."""
+    names = [variable.name for variable in variables]
+    if len(set(names)) != len(names) or not all(isinstance(name, str) and name for name in names):
+        raise DomainError(f"Variables of a domain need different names; got {names}.")
+    sizes = [variable.size for variable in variables]
+    if sum(sizes) != num_sites:
+        raise DomainError(f"Variables of {num_sites} sites must share them out; these have {sizes}.")
+    for variable in variables:
+        for listed in (variable.low, variable.labels):
+            if listed is not None and len(listed) != variable.size:
+                raise DomainError(f"{variable.name!r} has {variable.size} sites and {len(listed)} entries.")
+    return tuple(variables)
+
+
+def count_from(low: Sequence[int], levels: np.ndarray, max_levels: int) -> np.ndarray:
+    """Return `low + level` of every site in the smallest type of integers."""
+    ends = min(low), max(low) + max_levels - 1
+    # A type that holds the largest value below zero holds it above zero too.
+    kind = np.min_scalar_type(ends[1] if ends[0] >= 0 else min(ends[0], -1 - ends[1]))
+    return (levels.astype(np.int64) + np.asarray(low, np.int64)).astype(kind)
 
 
 class Domain:
@@ -69,7 +136,7 @@ class Domain:
 
     # ---- sizes -------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def max_levels(self) -> int:
         """Largest number of levels of any site: the width of every site × level table."""
         return max(self.num_levels)
@@ -87,7 +154,8 @@ class Domain:
     @property
     def num_states(self) -> int:
         """Number of positions, an exact Python integer."""
-        return math.prod(self.num_levels)
+        # Powers, not a product site by site: that takes seconds for a million sites.
+        return math.prod(levels**number for levels, number in Counter(self.num_levels).items())
 
     @property
     def squared_unit(self) -> float:
@@ -121,7 +189,7 @@ class Domain:
         """
         if self.num_states > MAX_ENUMERATED:
             raise DomainError(
-                f"`{self!r}.enumerate()` would list {self.num_states:.3g} positions; at most "
+                f"`{self!r}.enumerate()` would list {show_count(self.num_states)} positions; at most "
                 f"{MAX_ENUMERATED} are listed. Sample instead, or use fewer sites."
             )
         levels = np.indices(self.num_levels).reshape(self.num_sites, -1).T
@@ -131,8 +199,8 @@ class Domain:
         """Row of `position` in `enumerate()`; leading axes are a batch."""
         if self.num_states > MAX_INDEXED:
             raise DomainError(
-                f"`{self!r}.index(...)` numbers {self.num_states:.3g} positions; at most {MAX_INDEXED} "
-                "fit an index. Compare levels instead."
+                f"`{self!r}.index(...)` numbers {show_count(self.num_states)} positions; at most "
+                f"{MAX_INDEXED} fit an index. Compare levels instead."
             )
         sizes = np.asarray(self.num_levels)
         strides = np.concatenate([np.cumprod(sizes[::-1])[::-1][1:], [1]]).astype(np.int32)
@@ -314,6 +382,12 @@ def to_site_shape(given: Any) -> tuple[int, ...]:
     return tuple(
         count(f"num_sites[{axis}]", size, error=DomainError, remedy="") for axis, size in enumerate(given)
     )
+
+
+def show_count(number: int) -> str:
+    """Return a whole number of any size to three digits."""
+    exponent = math.floor(number.bit_length() * math.log10(2))
+    return f"{number:.3g}" if exponent < 300 else f"about 1e{exponent}"
 
 
 def show_sites(site_shape: tuple[int, ...]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain.base import Domain, SiteShape, show_sites, to_site_shape
 from steppe.errors import DomainError
 from steppe.validation import count
@@ -28,6 +29,7 @@ class Categorical(Domain):
 
     id = "categorical"
 
+    @checked(DomainError)
     def __init__(self, num_sites: SiteShape, num_levels: int | Sequence[int]) -> None:
         site_shape = to_site_shape(num_sites)
         super().__init__(site_shape, _level_counts(math.prod(site_shape), num_levels))

@@ -3,12 +3,11 @@
 import math
 from collections.abc import Callable, Mapping
 
-from steppe.domain.base import Domain
+from steppe.domain.base import Domain, Variable
 from steppe.domain.categorical import Categorical
 from steppe.domain.permutation import Permutation
 from steppe.domain.product import Product
 from steppe.domain.real import Binary, Ordinal, Spin
-from steppe.domain.variables import Variable
 from steppe.errors import DomainError
 
 KINDS: dict[str, Callable[..., Domain]] = {

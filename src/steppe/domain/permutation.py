@@ -16,7 +16,8 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.domain.base import MAX_ENUMERATED, MAX_INDEXED, Domain
+from steppe.arguments import checked
+from steppe.domain.base import MAX_ENUMERATED, MAX_INDEXED, Domain, show_count
 from steppe.errors import DomainError
 from steppe.validation import count
 
@@ -33,6 +34,7 @@ class Permutation(Domain):
     id = "permutation"
     is_site_product = False
 
+    @checked(DomainError)
     def __init__(self, num_sites: int) -> None:
         num_sites = count("Permutation(num_sites)", num_sites, 2, error=DomainError, remedy="")
         super().__init__((num_sites,), [num_sites] * num_sites)
@@ -45,7 +47,7 @@ class Permutation(Domain):
 
     @property
     def num_states(self) -> int:
-        """Number of orders, `n!`."""
+        """Number of permutations, `n!`."""
         return math.factorial(self.num_sites)
 
     @property
@@ -54,11 +56,11 @@ class Permutation(Domain):
         return 4.0
 
     def enumerate(self) -> Array:
-        """All orders, lexicographic; at most 2**20 of them (nine items)."""
+        """All permutations, lexicographic; at most 2**20 of them (nine items)."""
         if self.num_states > MAX_ENUMERATED:
             raise DomainError(
-                f"`{self!r}.enumerate()` would list {self.num_states:.3g} orders; at most {MAX_ENUMERATED} "
-                "are listed. Sample instead, or use at most 9 items."
+                f"`{self!r}.enumerate()` would list {show_count(self.num_states)} permutations; at most "
+                f"{MAX_ENUMERATED} are listed. Sample instead, or use at most 9 items."
             )
         return self.from_levels(np.asarray(list(itertools.permutations(range(self.num_sites)))))
 
@@ -66,8 +68,8 @@ class Permutation(Domain):
         """Row of `position` in `enumerate()` (its Lehmer code); leading axes are a batch."""
         if self.num_states > MAX_INDEXED:
             raise DomainError(
-                f"`{self!r}.index(...)` numbers {self.num_states:.3g} orders; at most {MAX_INDEXED} fit an "
-                "index. Compare levels instead."
+                f"`{self!r}.index(...)` numbers {show_count(self.num_states)} permutations; at most "
+                f"{MAX_INDEXED} fit an index. Compare levels instead."
             )
         is_later = np.triu(np.ones((self.num_sites, self.num_sites), bool), 1)
         is_smaller = position[..., None, :] < position[..., :, None]
@@ -76,7 +78,7 @@ class Permutation(Domain):
         return jnp.sum(code * sizes, axis=-1)
 
     def draw(self, key: Array, shape: tuple[int, ...] = ()) -> Array:
-        """Independent uniform orders, of shape `shape + self.shape`."""
+        """Independent uniform permutations, of shape `shape + self.shape`."""
         rows = jnp.broadcast_to(jnp.arange(self.num_sites), (*shape, self.num_sites))
         return self.from_levels(jax.random.permutation(key, rows, axis=-1, independent=True))
 
@@ -95,7 +97,7 @@ class Permutation(Domain):
         return self._check_levels(levels).astype(jnp.result_type(float))
 
     def differs(self, first: Array, second: Array) -> Array:
-        """Boolean per place: whether two orders have different items there."""
+        """Boolean per place: whether two permutations have different items there."""
         return first != second
 
     def replace_sites(self, position: Array, sites: Array, levels: Array) -> Array:

@@ -15,10 +15,9 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.domain.base import Domain, flatten_part
+from steppe.domain.base import RESERVED, Domain, Variable, flatten_part
 from steppe.domain.categorical import Categorical
 from steppe.domain.real import Ordinal
-from steppe.domain.variables import RESERVED, Variable
 from steppe.errors import DomainError
 
 Part = Ordinal | Categorical

@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain.base import Domain, SiteShape, show_sites, to_site_shape
 from steppe.errors import DomainError
 
@@ -26,6 +27,7 @@ class Ordinal(Domain):
 
     id = "ordinal"
 
+    @checked(DomainError)
     def __init__(self, num_sites: SiteShape, levels: int | Sequence[float]) -> None:
         values, site_shape = _levels(levels), to_site_shape(num_sites)
         super().__init__(site_shape, [len(values)] * math.prod(site_shape))
@@ -105,6 +107,7 @@ class Binary(Ordinal):
 
     id = "binary"
 
+    @checked(DomainError)
     def __init__(self, num_sites: SiteShape) -> None:
         super().__init__(num_sites, (0.0, 1.0))
 
@@ -124,6 +127,7 @@ class Spin(Ordinal):
 
     id = "spin"
 
+    @checked(DomainError)
     def __init__(self, num_sites: SiteShape) -> None:
         super().__init__(num_sites, (-1.0, 1.0))
 

@@ -27,6 +27,17 @@ class OnStructure:
         return function(self.domain.unflatten(position))
 
 
+@dataclasses.dataclass(frozen=True)
+class OfSite:
+    """The same for functions of a position and a site, which are numbered as kernels hold them."""
+
+    domain: Domain
+
+    def __call__(self, function: Callable[..., Any], position: Array, site: Array) -> Any:
+        """Return what the function makes of them."""
+        return function(self.domain.unflatten(position), site)
+
+
 class WithGradient(OnStructure):
     """The same for a value and a gradient, which becomes one array of sites."""
 
@@ -65,8 +76,10 @@ def take_flat_positions(domain: Domain, functions: Functions) -> Functions:
         "batched_value_and_grad": WithGradient(domain),
         "differences": OnStructure(domain),
         "is_valid": OnStructure(domain),
+        "conditional": OfSite(domain),
         "init": OnStructure(domain),
         "update": AfterCache(domain),
+        "refresh": AfterCache(domain),
     }
     given = functions._asdict()
     incremental = given.pop("incremental", None)

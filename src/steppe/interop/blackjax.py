@@ -9,9 +9,11 @@ from typing import NamedTuple
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Domain
-from steppe.errors import RecipeError
-from steppe.kernel.compose import Recipe, Sampler
+from steppe.errors import TargetError
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.target import Target
 
@@ -33,6 +35,7 @@ class BlackjaxMcmc(NamedTuple):
     step: Callable[..., tuple[SamplerState, StepInfo]]
 
 
+@checked(TargetError)
 def to_blackjax(recipe: Recipe, domain: Domain) -> BlackjaxMcmc:
     """Give a recipe the form in which BlackJAX's `tempered_smc` and its relatives take a kernel.
 
@@ -45,11 +48,6 @@ def to_blackjax(recipe: Recipe, domain: Domain) -> BlackjaxMcmc:
     domain
         Where particles live.
     """
-    if not isinstance(recipe, Recipe) or not isinstance(domain, Domain):
-        raise RecipeError(
-            "`to_blackjax(recipe, domain)` needs a recipe such as `steppe.dmala()` and a domain such as "
-            f"`steppe.Binary(64)`; got {recipe!r} and {domain!r}."
-        )
 
     def bound(log_density: LogDensity, numbers: dict[str, ArrayLike]) -> Sampler:
         return recipe.replace(**numbers).build(Target(log_density, domain), audit=False)

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Binary, Spin, Variable
 from steppe.errors import TargetError
 from steppe.optional import require
@@ -33,6 +34,7 @@ class BinaryQuadratic(Pairwise):
         return -self.unscale(position)
 
 
+@checked(TargetError)
 def from_bqm(bqm: Bqm, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadratic:
     """Target `π ∝ exp(−β · energy)` of a binary quadratic model of dimod.
 
@@ -58,6 +60,7 @@ def from_bqm(bqm: Bqm, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadrat
     return _from_energy("from_bqm", graph, labels, linear, offset, is_spin, inverse_temperature)
 
 
+@checked(TargetError)
 def from_networkx(
     graph: NetworkxGraph, problem: GraphProblem = "max_cut", *, inverse_temperature: ArrayLike = 1.0
 ) -> Pairwise:
@@ -99,6 +102,7 @@ def from_networkx(
     return _from_energy("from_networkx", network, labels, weights, 0.0, is_spin, inverse_temperature)
 
 
+@checked(TargetError)
 def to_sampleset(bqm: Bqm, positions: ArrayLike) -> SampleSet:
     """Positions as a `dimod.SampleSet` with their energies, for tools that read one.
 

@@ -11,12 +11,14 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
+from steppe.arguments import checked
 from steppe.errors import TargetError
 from steppe.interop.differences import differences_as_gradient
 from steppe.interop.packing import PackedTarget, Packing, Site, site
 from steppe.optional import require
 from steppe.pytree import is_concrete
 from steppe.targets.checks import choice
+from steppe.validation import call_back
 
 Model = Callable[..., PyTree]
 # NumPyro is imported when it is needed: a distribution or its support, and what a trace says of a site.
@@ -28,6 +30,7 @@ Gradient = Literal["differences", "autograd"]
 NUM_TRACES = 6
 
 
+@checked(TargetError)
 def from_numpyro(
     model: Model,
     *args: PyTree,
@@ -71,13 +74,9 @@ def from_numpyro(
 
 
 def _check_call(model: Model, args: tuple[PyTree, ...], kwargs: Mapping[str, PyTree]) -> None:
-    if not callable(model):
-        raise TargetError(
-            f"`from_numpyro(model)` needs a function that calls `numpyro.sample`; got {type(model).__name__}."
-        )
     try:
         inspect.signature(model).bind(*args, **kwargs)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TargetError(
             f"The arguments do not fit the model: {error}. Give them as `from_numpyro(model, *args, "
             "kwargs=...)`."
@@ -89,7 +88,7 @@ def latent_sites(
 ) -> dict[str, Entry]:
     """Trace a model once; return the entries that are drawn and not observed."""
     gibbs = require("numpyro.infer.gibbs", "numpyro", "Reading a NumPyro model")
-    trace = gibbs.prototype_trace(gibbs.conditioned(model), key, args, kwargs)
+    trace = call_back("model", gibbs.prototype_trace, gibbs.conditioned(model), key, args, kwargs)
     return {name: trace[name] for name in gibbs.latent_sample_sites(trace)}
 
 

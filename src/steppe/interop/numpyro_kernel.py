@@ -9,16 +9,20 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import PyTree
 
-from steppe.errors import RecipeError
+from steppe.arguments import checked
+from steppe.errors import RecipeError, TargetError
 from steppe.interop.numpyro import Gradient, Model, conditional_target, latent_sites, packing_of
 from steppe.interop.packing import Packing
-from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
+from steppe.kernel.start_search import count_most_evaluations, search_starts
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.optional import require
 from steppe.run.adaptation import Adapt, WarmupAdaptation, resolve_adaptation
 from steppe.run.adaptation.warmup import Searches
 from steppe.run.simulate import simulate
 from steppe.samplers.langevin import dmala
+from steppe.target import Target
 from steppe.targets.checks import choice
 from steppe.validation import count
 
@@ -80,6 +84,7 @@ class NumpyroKernel:
     default_fields = ("z",)
     is_ensemble_kernel = False
 
+    @checked(TargetError)
     def __init__(
         self,
         model: Model,
@@ -123,6 +128,8 @@ class NumpyroKernel:
         self._adapt = resolve_adaptation(self._wanted, sampler)
         drawn = {name: entry["value"] for name, entry in entries.items()}
         start = self._packing.pack({**drawn, **(init_params or {})})
+        if not init_params:
+            start = _find_valid(sampler.target, key_start, start)
         adapted = None if self._adapt is None else self._adapt.init(sampler)
         zero = jnp.zeros((), jnp.int32)
         rate = jnp.zeros((), jnp.result_type(float))
@@ -194,6 +201,12 @@ class NumpyroKernel:
         return self._recipe.build(target, audit=False)
 
 
+def _find_valid(target: Target, key: Array, start: Array) -> Array:
+    """Return the start, or one that was searched for where the model excludes it."""
+    one = key[None], start[None], target.log_density(start)[None]
+    return search_starts(target, *one, count_most_evaluations(target)).position[0]
+
+
 def _read(sampler: Sampler, state: SamplerState, info: StepInfo) -> tuple[Array, Array]:
     step_size = sampler.parameters.get("step_size", jnp.zeros(()))
     return info.acceptance_rate, jnp.asarray(step_size, info.acceptance_rate.dtype)
@@ -204,10 +217,6 @@ def _identity(values: PyTree) -> PyTree:
 
 
 def _check_recipe(recipe: Recipe) -> Recipe:
-    if not isinstance(recipe, Recipe):
-        raise RecipeError(
-            f"`NumpyroKernel(model, recipe)` needs a recipe such as `steppe.dmala()`; got {recipe!r}."
-        )
     if recipe.coupling.replicas is not None or not recipe.penalty.is_null:
         raise RecipeError(
             f"`NumpyroKernel(model, recipe)`: the distribution of `{recipe.name}` is not that of the model, "

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.errors import TargetError
 from steppe.interop.differences import differences_as_gradient
 from steppe.interop.packing import PackedTarget, Packing, Site, site
@@ -24,6 +25,7 @@ Variable = Any
 Gradient = Literal["differences", "autograd"]
 
 
+@checked(TargetError)
 def from_pymc(model: PymcModel, *, gradient: Gradient = "differences") -> PackedTarget:
     """Target of a PyMC model whose free variables are discrete and bounded.
 

@@ -12,10 +12,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
+from steppe.arguments import checked
 from steppe.domain import Domain
 from steppe.errors import GradientError, TargetError
 from steppe.optional import require
 from steppe.target import Target
+from steppe.validation import call_back
 
 # PyTorch is imported when it is needed.
 Tensor = Any
@@ -26,6 +28,7 @@ NUM_PROBES = 3
 ROW_TOLERANCE = 1e-3
 
 
+@checked(TargetError)
 def from_torch(
     function: TorchFunction, domain: Domain, *, device: object = None, dtype: object = None
 ) -> Target:
@@ -53,15 +56,9 @@ def from_torch(
     context manager.
     """
     torch = require("torch", "torch", "`from_torch`")
-    if not callable(function):
-        raise TargetError(f"`from_torch(function, domain)` needs a function; got {type(function).__name__}.")
-    if not isinstance(domain, Domain):
-        raise TargetError(
-            f"`from_torch(function, domain)` needs a domain such as `steppe.Binary(64)`; got {domain!r}."
-        )
     evaluator = _Evaluator(torch, function, device, dtype)
     probes = np.asarray(domain.draw(jax.random.key(0), (NUM_PROBES,)))
-    values, _ = _check(evaluator, probes)
+    values, _ = call_back("function", _check, evaluator, probes)
     return TorchDensity(domain, jnp.asarray(values, jnp.result_type(float)), evaluator)
 
 

@@ -6,13 +6,9 @@ An incremental form that is asked for `s` of `d` sites counts as `s/d` of a tabl
 costs.
 """
 
+from steppe.kernel.density import evaluations_per_site_table
 from steppe.kernel.proposals.permutation_moves import TABLED, is_move
 from steppe.target import Target
-
-
-def evaluations_per_site_table(target: Target) -> int:
-    """Evaluations of one table of all one-site differences: every entry, and the state itself."""
-    return 1 if target.has_differences else target.domain.num_sites * target.domain.max_levels + 1
 
 
 def evaluations_per_move_table(target: Target, kind: str) -> int:

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.errors import RecipeError
 from steppe.kernel.distributions import Gaussian, LatticeCenter
 from steppe.kernel.parameters import NOT_NEGATIVE, POSITIVE, Number, optional_parameter, parameter

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.kernel.keys import DrawKeys, SharedKeys
 from steppe.kernel.parameters import Number
 from steppe.numerics import log_sum_exp, softplus

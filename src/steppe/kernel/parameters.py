@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 else:  # until a recipe is built, a hyper-parameter may be a multiple of the domain's unit
     Number = Array | float | Relative
 M = TypeVar("M", bound=eqx.Module)
+N = TypeVar("N")
 
 
 class Range(NamedTuple):
@@ -98,6 +99,15 @@ def replace_parameters(node: M, values: Mapping[str, Number | Relative]) -> M:
         return values.get(keystr(path[-1:], simple=True), value)
 
     return tree_map_with_path(replace, node, is_leaf=is_relative)
+
+
+def scale_parameter(node: N, name: str, factor: Array) -> N:
+    """Return a copy of a component with a hyper-parameter multiplied wherever it stands."""
+
+    def scale(path: KeyPath, value: Array) -> Array:
+        return value * factor if keystr(path[-1:], simple=True) == name else value
+
+    return tree_map_with_path(scale, node)
 
 
 def is_relative(node: object) -> TypeIs[Relative]:

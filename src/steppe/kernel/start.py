@@ -7,9 +7,10 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.compiling import quick_jit
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.domain.structured import Structured, flatten_positions
 from steppe.errors import DomainError, StartError
+from steppe.kernel.start_search import count_most_evaluations, search_starts
 from steppe.pytree import is_concrete
 from steppe.target import Target
 
@@ -80,11 +81,40 @@ def check_start(
     chains = array if batched else array[None]
     if len(chains) == 0:
         raise StartError("The starting position holds no chain; give at least one.")
-    for chain, position in enumerate(chains):
-        _check_levels(target, position, _name(what, chain, batched))
+    names = [_name(what, chain, batched) for chain in range(len(chains))]
+    for name, position in zip(names, chains, strict=True):
+        _check_levels(target, position, name)
     with jax.ensure_compile_time_eval():  # concrete values can be checked inside a traced function too
         values = _log_densities(target, jnp.asarray(chains, jnp.result_type(float)))
-    _check_values(np.asarray(values), batched, what)
+    _check_values(np.asarray(values), names)
+
+
+def repair_starts(
+    target: Target, keys: Array, positions: Array, values: ArrayLike, chains: np.ndarray, num_chains: int
+) -> Array:
+    """Return random starts, those in states that the log-density excludes replaced by others.
+
+    Parameters
+    ----------
+    target
+        What will be sampled.
+    keys
+        Random keys, one for each position.
+    positions
+        Positions, one per chain.
+    values
+        Their log-densities; with replicas one for each of them.
+    chains, num_chains
+        Number of the chain at each position; those beyond the last chain do not matter.
+    """
+    is_lost = ~np.isfinite(np.asarray(values)).reshape(len(positions), -1).all(axis=1)
+    lost = np.flatnonzero(is_lost & (chains < num_chains))
+    if not lost.size:
+        return positions
+    limit = count_most_evaluations(target)
+    found = search_starts(target, keys[lost], positions[lost], jnp.full(len(lost), jnp.nan), limit)
+    _check_values(np.asarray(found.log_density), [f"Chain {chain}" for chain in chains[lost]], limit)
+    return positions.at[lost].set(found.position)
 
 
 # One program instead of one for each operation of the log-density.
@@ -103,8 +133,8 @@ def _check_levels(target: Target, position: np.ndarray, where: str) -> None:
         )
 
 
-def _check_values(values: np.ndarray, batched: bool, what: str) -> None:
-    for chain, value in enumerate(values):
+def _check_values(values: np.ndarray, names: list[str], num_tried: int = 0) -> None:
+    for name, value in zip(names, values, strict=True):
         if np.isfinite(value):
             continue
         reason = (
@@ -112,7 +142,8 @@ def _check_values(values: np.ndarray, batched: bool, what: str) -> None:
             if value == -np.inf
             else "a log-density must be a finite number or -inf; look for a 0/0 or log of a negative"
         )
-        raise StartError(f"{_name(what, chain, batched)} starts where the log-density is {value}: {reason}.")
+        searched = f" A search of {num_tried} states found no other; give `initial`." if num_tried else ""
+        raise StartError(f"{name} starts where the log-density is {value}: {reason}.{searched}")
 
 
 def _name(what: str, index: int, batched: bool) -> str:

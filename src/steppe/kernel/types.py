@@ -6,13 +6,13 @@ into a **distribution** of values and a value into the next state; a block that 
 an `equinox.Module` of its own, in a file of its own, and nothing else has to be told about it.
 """
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from jax import Array
 from jaxtyping import Bool, Float, Int, PyTree
 
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.kernel.keys import Keys
 from steppe.kernel.parameters import Number
 from steppe.target import Target
@@ -79,6 +79,30 @@ class SamplerState(NamedTuple):
         return ChainState(*self[:5])
 
 
+class RungStatistics(NamedTuple):
+    """What one step of a tempered chain did, rung by rung.
+
+    Attributes
+    ----------
+    log_density
+        `U` at every rung, before swaps.
+    acceptance_rate
+        Acceptance rate of the moves at every rung.
+    swap_rate
+        Probability with which neighbours would swap, offered or not.
+    rung
+        At which rung every replica is, after swaps.
+    round_trips
+        Round trips of all replicas between the ends of the ladder, since the start.
+    """
+
+    log_density: Float[Array, " rungs"]
+    acceptance_rate: Float[Array, " rungs"]
+    swap_rate: Float[Array, " pairs"]
+    rung: Int[Array, " rungs"]
+    round_trips: Int[Array, ""]
+
+
 class StepInfo(NamedTuple):
     """What one step did.
 
@@ -93,12 +117,15 @@ class StepInfo(NamedTuple):
     num_nonfinite
         1 if the proposed state had a NaN or `+inf` log-density or a non-finite gradient (the move is
         then rejected), else 0.
+    rungs
+        What happened at the rungs of a tempered chain, else `None`.
     """
 
     acceptance_rate: Scalar
     is_accepted: Bool[Array, ""]
     num_flips: Int[Array, ""]
     num_nonfinite: Int[Array, ""]
+    rungs: RungStatistics | None = None
 
 
 @runtime_checkable
@@ -180,6 +207,15 @@ class Block(Protocol[Own]):
         """Whether it moves several tied states at once."""
         ...
 
+    @property
+    def chains_last(self) -> bool:
+        """Whether it steps many chains faster where they stand on the last axis."""
+        ...
+
+    def prepare(self, target: Target) -> "Block":
+        """Return the block with what it computes once for a target; most return themselves."""
+        ...
+
     def init(self, density: "JointDensity", state: ChainState, previous: Own | None = None) -> Own:
         """Return what is remembered at a state; `previous` is the memory before the target changed."""
         ...
@@ -201,6 +237,16 @@ class Block(Protocol[Own]):
     def transition_matrix(self, density: "JointDensity", center: Array | None) -> np.ndarray:
         """Probability of every move between the positions of a small domain, given the center."""
         ...
+
+
+class Unprepared:
+    """What blocks share that compute nothing once for a target and step chain by chain."""
+
+    chains_last = False
+
+    def prepare(self, target: Target) -> Self:
+        """Return the block itself."""
+        return self
 
 
 @runtime_checkable

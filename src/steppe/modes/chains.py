@@ -1,7 +1,7 @@
 """Chains that look for modes: how many, from where, and the states they leave to local searches."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import numpy as np
@@ -11,16 +11,17 @@ from jax.typing import ArrayLike
 from steppe.errors import RunError, StartError
 from steppe.kernel.cost import EvaluationCounter
 from steppe.kernel.start import check_start, flatten_start
-from steppe.modes.ladder import Member
+from steppe.kernel.start_search import search_starts
 from steppe.run.anneal import Annealed, anneal
 from steppe.target import Target
 
-# Of the budget: chains get the first fraction; draws of starting positions that are not valid may take
-# another.
+if TYPE_CHECKING:
+    from steppe.modes.ladder import Member
+
+# Of the budget: chains get the first fraction; searches for valid starting positions may take another.
 CHAIN_FRACTION, REDRAW_FRACTION = 0.5, 0.05
 STEPS_PER_CHAIN = 200
 MIN_CHAINS, MAX_CHAINS, MIN_STEPS = 4, 512, 20
-START_ATTEMPTS = 100
 # A starting position is evaluated when it is chosen and when the run checks it.
 EVALUATIONS_PER_START = 2
 
@@ -34,7 +35,7 @@ class Candidates(NamedTuple):
 
 def run_chains(
     target: Target,
-    members: list[Member],
+    members: "list[Member]",
     key: Array,
     counter: EvaluationCounter,
     initial: ArrayLike | None,
@@ -61,8 +62,8 @@ def run_chains(
     for index, member in enumerate(members):
         num_chains, num_steps = _split(member, int(CHAIN_FRACTION * budget / len(members)))
         own = jax.random.fold_in(key, index)
-        redraws = int(REDRAW_FRACTION * budget / len(members)) // num_chains
-        positions, num_drawn = _draw_starts(target, own, num_chains, given, redraws)
+        for_starts = int(REDRAW_FRACTION * budget / len(members))
+        positions, num_drawn = _draw_starts(target, own, num_chains, given, for_starts)
         walked = anneal(
             target,
             member.recipe,
@@ -81,12 +82,12 @@ def run_chains(
     return Candidates(np.concatenate(states), np.concatenate(kinds))
 
 
-def _price(member: Member, num_steps: int) -> int:
+def _price(member: "Member", num_steps: int) -> int:
     """Evaluations of one chain, its start included."""
     return EVALUATIONS_PER_START + member.evaluations_once + num_steps * member.evaluations_per_step
 
 
-def _split(member: Member, budget: int) -> tuple[int, int]:
+def _split(member: "Member", budget: int) -> tuple[int, int]:
     """Split a budget into chains and steps."""
     once, per_step = _price(member, 0), member.evaluations_per_step
     steps = min(STEPS_PER_CHAIN, (budget // MIN_CHAINS - once) // per_step)
@@ -100,24 +101,26 @@ def _split(member: Member, budget: int) -> tuple[int, int]:
 
 
 def _draw_starts(
-    target: Target, key: Array, num_chains: int, initial: np.ndarray | None, redraws: int
+    target: Target, key: Array, num_chains: int, initial: np.ndarray | None, budget: int
 ) -> tuple[np.ndarray, int]:
     """Positions inside the support, and how many were evaluated to find them."""
     if initial is not None:
         chosen = jax.random.randint(key, (num_chains,), 0, len(initial))
         return initial[np.asarray(chosen)], 0
-    evaluate = jax.jit(jax.vmap(target.log_density))
-    kept: list[np.ndarray] = []
-    attempts = min(START_ATTEMPTS, 1 + redraws)
-    for attempt in range(attempts):
-        drawn = target.domain.draw(jax.random.fold_in(key, attempt), (num_chains,))
-        kept.extend(np.asarray(drawn)[np.isfinite(np.asarray(evaluate(drawn)))])
-        if len(kept) >= num_chains:
-            return np.stack(kept[:num_chains]), (attempt + 1) * num_chains
-    raise StartError(
-        f"Only {len(kept)} of {attempts * num_chains} uniform positions of {target.domain!r} are "
-        "valid. Give some that are: `find_flat_modes(..., initial=positions)`."
-    )
+    drawn = target.domain.draw(jax.random.fold_in(key, 0), (num_chains,))
+    values = jax.jit(jax.vmap(target.log_density))(drawn)
+    # A batch runs until its last search ends.
+    limit = budget // num_chains
+    found = search_starts(target, jax.random.split(key, num_chains), drawn, values, limit)
+    inside = np.flatnonzero(np.isfinite(np.asarray(found.log_density)))
+    if len(inside) < MIN_CHAINS:
+        raise StartError(
+            f"Only {len(inside)} of {num_chains} random positions of {target.domain!r} are valid, or "
+            f"became so in a search of {limit} others. Give some: `find_flat_modes(..., initial=positions)`."
+        )
+    shared = inside[np.arange(num_chains) % len(inside)]
+    chosen = np.where(np.isin(np.arange(num_chains), inside), np.arange(num_chains), shared)
+    return np.asarray(found.position)[chosen], num_chains * (1 + int(found.num_evaluations.max()))
 
 
 def _collect(target: Target, walked: Annealed) -> np.ndarray:

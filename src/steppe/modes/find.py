@@ -6,7 +6,9 @@ import jax
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.diagnostics.flatness import single_site_differences
+from steppe.errors import RunError
 from steppe.kernel.cost import EvaluationCounter
 from steppe.modes.chains import run_chains
 from steppe.modes.flat_modes import FlatModes
@@ -28,6 +30,7 @@ SEARCH_FRACTION = 0.3
 SEPARATION_FRACTION = 0.1
 
 
+@checked(RunError)
 def find_flat_modes(
     target: Target,
     *,
@@ -65,7 +68,7 @@ def find_flat_modes(
         `η` of the local entropy; by default a tenth of the sites differ on flat ground.
     initial
         Starting positions to draw from, `(number, *domain.shape)`; uniform ones by default. Needed where
-        few uniform positions are valid.
+        searches from uniform positions do not end in valid ones.
     progress
         Show a progress bar; by default when standard error is a terminal.
 

@@ -34,7 +34,7 @@ class Mode:
     local_entropy, local_entropy_error
         `F(θ; η)` and its standard error: zero where summed exactly, NaN where the budget did not reach.
     basin_mass, basin_mass_error
-        Fraction of the distribution that climbs here: exact on small domains; else the fraction of plain
+        Fraction of the distribution that ascends to here: exact on small domains; else the fraction of plain
         chains that ended
         here, which is no equilibrium, with its standard error.
     num_visits

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from steppe.kernel.compose import Recipe
 from steppe.run.schedule import Schedule, geometric_schedule, parameter_schedule
-from steppe.samplers import dmala, robust_ensemble, roughness_tilted
+from steppe.samplers.flat import robust_ensemble, roughness_tilted
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
+from steppe.samplers.langevin import dmala
 from steppe.samplers.permutations import informed_permutation
 from steppe.target import Target
 

@@ -1,15 +1,17 @@
 """Local search: from the states that chains met to local maxima, for no more evaluations than are left."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from steppe.diagnostics.flatness import local_search
 from steppe.errors import RunError
 from steppe.kernel.cost import EvaluationCounter, makes_tables
-from steppe.modes.chains import Candidates
 from steppe.modes.merge import canonicalize
 from steppe.target import Target
+
+if TYPE_CHECKING:
+    from steppe.modes.chains import Candidates
 
 MAX_AT_ONCE = 64
 # As many search at once as could make this many changes each; annealed chains end a few changes from a mode.
@@ -35,7 +37,7 @@ def price_of_differences(counter: EvaluationCounter) -> int:
 
 
 def search_locally(
-    target: Target, met: Candidates, num_kinds: int, counter: EvaluationCounter, limit: int
+    target: Target, met: "Candidates", num_kinds: int, counter: EvaluationCounter, limit: int
 ) -> Found:
     """Ascend from distinct states, those met most often first, while evaluations are left.
 
@@ -91,7 +93,7 @@ def merge_same(modes: np.ndarray, values: np.ndarray, visits: np.ndarray) -> Fou
     return Found(states, values[first], total)
 
 
-def _distinct(target: Target, met: Candidates, num_kinds: int) -> tuple[np.ndarray, np.ndarray]:
+def _distinct(target: Target, met: "Candidates", num_kinds: int) -> tuple[np.ndarray, np.ndarray]:
     """Distinct states, most often met first, and how many chains of each kind met them."""
     distinct, which, counts = np.unique(
         canonicalize(target, met.states), axis=0, return_inverse=True, return_counts=True

@@ -11,21 +11,24 @@ Random words come in pairs. Uniforms use the first word of a pair and normals th
 """
 
 import math
-from functools import partial
+from functools import partial, reduce
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.compiling import materialize_words
+from steppe.compiling import materialize, materialize_words
 from steppe.numerics import first_maximum, normal_quantile
-from steppe.random.threefry import unroll, word_pairs
+from steppe.random.threefry import unroll, word_columns, word_pairs
 
 # The place of the shared words, beyond any site.
 SHARED = 2**32 - 1
 # Fewer places than this are drawn twice in less time than a call takes.
 WORTH_KEEPING = 64
+
+# Numbers that a processor adds at once, on the widest there are.
+VECTOR = 16
 
 Pair = tuple[Array, Array]
 
@@ -56,6 +59,22 @@ def uniform(key: Source, shape: tuple[int, ...]) -> Array:
     return _with_shared_bits(words, shared) * 2.0**-32
 
 
+def uniform_columns(keys: Array, size: int) -> Array:
+    """Uniforms as `uniform` makes them, a column of `size` for each of several keys.
+
+    Both words of every pair are used: the first ones for the first half of the column.
+    """
+    keys, half = unroll(keys), -(-size // 2)
+    # Several places side by side, so that rows are whole vectors however many keys there are.
+    fold = VECTOR // math.gcd(VECTOR, len(keys))
+    places = jnp.arange(-(-half // fold) * fold, dtype=jnp.uint32)
+    halves = materialize_words(partial(word_columns, fold=fold), keys, places)
+    shared, _ = materialize_words(word_columns, keys, jnp.full(1, SHARED, jnp.uint32))
+    shared = jnp.tile(shared, fold)
+    columns = [(_with_shared_bits(words, shared) * 2.0**-32).reshape(-1, len(keys)) for words in halves]
+    return jnp.concatenate([column[:half] for column in columns])[:size]
+
+
 def log_uniform(key: Array) -> Array:
     """Logarithm of one uniform, strictly negative."""
     dtype = jnp.result_type(float)
@@ -63,14 +82,47 @@ def log_uniform(key: Array) -> Array:
 
 
 def flips(key: Source, logits: Array) -> Array:
-    """Independent booleans, true with probability `sigmoid(logits)`, right in both tails.
+    """Independent booleans, true with probability `sigmoid(logits)`, right in both tails."""
+    return compare(uniform(key, logits.shape), logits)
+
+
+def compare(uniforms: Array, logits: Array) -> Array:
+    """Booleans, true with probability `sigmoid(logits)`, each by one uniform.
 
     With `e = exp(−|z|)` the less likely outcome has probability `e / (1 + e)`, so the comparison is
     made where uniforms are fine, whatever the sign of the logit.
     """
     rare = jnp.exp(-jnp.abs(logits))
-    is_rare_outcome = uniform(key, logits.shape) * (1 + rare) < rare
+    is_rare_outcome = uniforms * (1 + rare) < rare
     return is_rare_outcome ^ (logits >= 0)
+
+
+def choose(uniforms: Array, log_weights: Array) -> Array:
+    """Index along the first axis with probability proportional to `exp(log_weights)`, by one uniform each.
+
+    The most likely index comes last, so that all others are decided where uniforms are fine.
+    """
+    # One loop each: within one, every weight would look for the largest again.
+    largest = materialize(partial(reduce, jnp.maximum), log_weights)
+    weights = materialize(_exponentiate, log_weights, largest)
+    return materialize(_invert, uniforms, weights)
+
+
+def _exponentiate(log_weights: Array, largest: Array) -> Array:
+    return jnp.exp(log_weights - largest)
+
+
+def _invert(uniforms: Array, weights: Array) -> Array:
+    """The first index, the most likely one put last, at which the sum of weights exceeds a share of it."""
+    bound = uniforms * sum(weights)
+    reached, is_found = jnp.zeros_like(bound), jnp.zeros(bound.shape, bool)
+    last = chosen = jnp.zeros(bound.shape, jnp.int32)
+    for index, weight in enumerate(weights):
+        is_last = (weight == 1) & ~is_found
+        is_found, last = is_found | is_last, jnp.where(is_last, index, last)
+        reached = reached + jnp.where(is_last, 0, weight)
+        chosen = chosen + (reached <= bound)
+    return jnp.where(reached <= bound, last, chosen)
 
 
 def gumbel(key: Source, shape: tuple[int, ...]) -> Array:

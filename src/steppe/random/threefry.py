@@ -86,3 +86,15 @@ def word_pairs(key: Array, places: Array) -> tuple[Array, Array]:
     keys = jax.vmap(partial(jax.random.fold_in, key))(places.reshape(-1))
     words = jax.vmap(lambda own: jax.random.bits(own, (2,), jnp.uint32))(keys)
     return words[:, 0].reshape(places.shape), words[:, 1].reshape(places.shape)
+
+
+def word_columns(keys: Array, places: Array, fold: int = 1) -> tuple[Array, Array]:
+    """The same for several keys at the same places, a column each: what stands in a row vectorises.
+
+    `fold` consecutive places stand side by side, of shape `(len(places) / fold, fold · len(keys))`.
+    """
+    if jax.random.key_impl(keys) == UNROLLED:
+        beside = jnp.repeat(places.reshape(-1, fold), len(keys), axis=1)
+        return block(jnp.tile(jax.random.key_data(keys).T, fold)[:, None], BULK, beside)
+    first, second = jax.vmap(word_pairs, (0, None), -1)(keys, places)
+    return first.reshape(-1, fold * len(keys)), second.reshape(-1, fold * len(keys))

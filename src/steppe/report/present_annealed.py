@@ -6,7 +6,7 @@ import numpy as np
 
 from steppe.report.cells import to_finite
 from steppe.results import Cell, Column, Provenance, Results, Table
-from steppe.run.storage.software import describe_software
+from steppe.run.storage.identity import describe_software
 
 if TYPE_CHECKING:
     from steppe.run.anneal import Annealed

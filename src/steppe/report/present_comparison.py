@@ -16,7 +16,7 @@ from steppe.kernel.compose import Recipe
 from steppe.report import style
 from steppe.report.cells import to_estimate, to_number
 from steppe.results import Array, Cell, Column, Estimate, Figure, Provenance, Results, Table
-from steppe.run.storage.software import describe_software
+from steppe.run.storage.identity import describe_software
 from steppe.target import Target
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from steppe.intervals import estimate_from_error
 from steppe.report import style
 from steppe.results import Cell, Column, Provenance, Results, Table
-from steppe.run.storage.software import describe_software
+from steppe.run.storage.identity import describe_software
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,9 @@ import numpy as np
 from steppe.diagnostics.mixing import LOG_DENSITY, Cost, Mixing
 from steppe.diagnostics.quantity import Quantity
 from steppe.diagnostics.sites import SiteVerdicts, as_paths
+from steppe.diagnostics.swaps import Swaps
 from steppe.intervals import estimate_from_error
+from steppe.recommend import REASON
 from steppe.report import style
 from steppe.report.cells import divide, format_significant, to_finite
 from steppe.results import Cell, Column, Figure, Outcome, Provenance, Results, Table, Verdict
@@ -51,12 +53,12 @@ def present_description(run: "RunDescription", seconds: float, notes: list[str])
     shown = {name: getattr(run, name) for name in SHOWN_SETTINGS}
     return Results(
         name="run",
-        title=f"{run.recipe} on {_name_target(run)}",
+        title=f"{run.recipe} on {_name_target(run)}{_say_why(run)}",
         question="Did the chains mix, so that the draws can be relied on?",
         settings={"domain": repr(run.make_domain()), **shown, **run.parameters},
         notes=notes,
         provenance=Provenance(
-            command="steppe run" if run.metadata else "steppe.sample",
+            command="steppe run" if set(run.metadata) - {REASON} else "steppe.sample",
             device=software.pop("device", "unknown"),
             versions=software,
             seeds=[seed] if isinstance(seed, int) else [],
@@ -68,6 +70,11 @@ def present_description(run: "RunDescription", seconds: float, notes: list[str])
 def _name_target(run: "RunDescription") -> str:
     named, domain = run.metadata.get("target"), repr(run.make_domain())
     return f"{named}, {domain}" if named else domain
+
+
+def _say_why(run: "RunDescription") -> str:
+    """Why the recipe was chosen, where nobody gave one."""
+    return f": {run.metadata[REASON]}" if REASON in run.metadata else ""
 
 
 def _judge(summary: "Summary") -> Verdict:
@@ -91,12 +98,22 @@ def _list_facts(summary: "Summary") -> Iterator[tuple[str, str]]:
         yield "sites", _count_sites(mixing.sites)
     yield "chains", _count_chains(mixing)
     yield "moves", f"acceptance {mixing.acceptance_rate:.3f} · {mixing.flip_rate:.3g} flips per site and step"
+    if mixing.swaps is not None:
+        yield "ladder", _describe_ladder(mixing.swaps)
     if mixing.num_unique is not None:
         num_states = len(mixing.chain_means) * mixing.num_draws * mixing.num_replicas
         yield "states", f"{mixing.num_unique} different among {num_states}"
     if mixing.num_nonfinite:
         yield "defects", f"{mixing.num_nonfinite} proposals not a number"
     yield "ESS of U", " · ".join(_list_efficiency(summary.cost, mixing.log_density.ess))
+
+
+def _describe_ladder(swaps: Swaps) -> str:
+    trips = f"{swaps.round_trips} round trips in all"
+    if swaps.round_trips:
+        trips += f", one in {swaps.num_rows / swaps.round_trips:.0f} draws"
+    low, high = swaps.rates.min(), swaps.rates.max()
+    return f"{swaps.num_rungs} rungs · Λ = {swaps.barrier:.1f} · swaps {low:.2f} to {high:.2f} · {trips}"
 
 
 def _count_draws(mixing: Mixing, thinning: int, num_warmup: int) -> str:

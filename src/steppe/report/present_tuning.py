@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from steppe.intervals import estimate_from_error
 from steppe.report import style
 from steppe.results import Column, Provenance, Results, Table
-from steppe.run.storage.software import describe_software
+from steppe.run.storage.identity import describe_software
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,12 +36,12 @@ def present_tuning(tuned: "Tuned") -> Results:
     versions = describe_software()
     return Results(
         name="tuning",
-        title=f"{tuned.number} of {tuned.recipe.name}",
-        question=f"Which {tuned.number} serves the goal {tuned.goal!r}?",
+        title=f"{tuned.parameter} of {tuned.recipe.name}",
+        question=f"Which {tuned.parameter} serves the goal {tuned.goal!r}?",
         tables=[_tabulate(tuned)],
         notes=[tuned.reason],
         provenance=Provenance(
-            command=f"steppe.tune({tuned.recipe.name}, goal={tuned.goal!r}, number={tuned.number!r})",
+            command=f"steppe.tune({tuned.recipe.name}, goal={tuned.goal!r}, parameter={tuned.parameter!r})",
             device=versions.pop("device"),
             versions=versions,
             seeds=[],
@@ -57,8 +57,8 @@ def _tabulate(tuned: "Tuned") -> Table:
         title="What was tried",
         columns=[
             Column(key="chosen", label="chosen"),
-            Column(key="value", label=tuned.number),
-            *([] if tuned.number == "step_size" else [Column(key="step_size", label="step size")]),
+            Column(key="value", label=tuned.parameter),
+            *([] if tuned.parameter == "step_size" else [Column(key="step_size", label="step size")]),
             *(Column(key=name, label=label) for name, label in shown.items()),
         ],
         rows=[
@@ -96,7 +96,7 @@ def draw_trials(tuned: "Tuned", path: str | Path | None = None) -> "Figure":
     figure = Figure(figsize=(8.0, 3.4), layout="constrained")
     for axes, name in zip(figure.subplots(1, 2), PANELS[tuned.goal], strict=True):
         _draw_panel(axes, tuned, name)
-    figure.suptitle(f"{tuned.number} of {tuned.recipe.name}", x=0.01, ha="left")
+    figure.suptitle(f"{tuned.parameter} of {tuned.recipe.name}", x=0.01, ha="left")
     if path is not None:
         style.save(figure, Path(path))
     return figure
@@ -118,7 +118,7 @@ def _draw_panel(axes: "Axes", tuned: "Tuned", name: str) -> None:
         axes.set_xticks(values[:: -(-len(values) // MAX_TICKS)], minor=False)
         axes.set_xticks([], minor=True)
         axes.xaxis.set_major_formatter("{x:.3g}")
-    axes.set_xlabel(tuned.number)
+    axes.set_xlabel(tuned.parameter)
     axes.set_title(LABELS[name])
     axes.margins(y=0.15)
     axes.legend()

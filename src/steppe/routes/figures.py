@@ -5,7 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from steppe.errors import DomainError
+from steppe.arguments import checked
+from steppe.errors import DomainError, RunError
 from steppe.routes.measures import pairwise_mismatch_count
 
 
@@ -50,6 +51,7 @@ class RouteFigures(NamedTuple):
     cost_of_draws: Spread
 
 
+@checked(RunError, costs=0)
 def cost_spread(costs: ArrayLike) -> Spread:
     """Mean, standard deviation and ends of some costs.
 
@@ -64,6 +66,7 @@ def cost_spread(costs: ArrayLike) -> Spread:
     return Spread(float(values.mean()), float(values.std()), float(values.min()), float(values.max()))
 
 
+@checked(RunError, tours=1, costs=1)
 def route_figures(tours: ArrayLike, costs: ArrayLike) -> RouteFigures:
     """Return the paper's figures of some tours.
 

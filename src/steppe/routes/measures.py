@@ -9,11 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain.permutation import check_permutation
-from steppe.errors import DomainError
+from steppe.errors import DomainError, RunError
 from steppe.targets.cycles import count_new_edges, find_successors, rotate_to_city_0
 
 
+@checked(RunError, first=1, second=1)
 def pairwise_mismatch_count(first: ArrayLike, second: ArrayLike) -> np.ndarray:
     """The paper's distance: pairs of places that do not show the same pair of cities in both tours.
 
@@ -37,6 +39,7 @@ def pairwise_mismatch_count(first: ArrayLike, second: ArrayLike) -> np.ndarray:
     return num_places * (num_places - 1) // 2 - num_agreeing * (num_agreeing - 1) // 2
 
 
+@checked(RunError, first=1, second=1)
 def edge_distance(first: ArrayLike, second: ArrayLike, *, directed: bool = False) -> np.ndarray:
     """Number of edges of the first tour that the second does not have; 0 for the same cycle.
 
@@ -71,6 +74,7 @@ class Edges(NamedTuple):
         return Edges(self.after[index], self.before[index])
 
 
+@checked(RunError, tours=1)
 def canonical_tours(tours: ArrayLike, *, directed: bool = False) -> np.ndarray:
     """Write every tour of a cycle the same way: from city 0, and unless directed towards its smaller side.
 
@@ -84,6 +88,7 @@ def canonical_tours(tours: ArrayLike, *, directed: bool = False) -> np.ndarray:
     return rotate_to_city_0(np, _tours(tours), directed)
 
 
+@checked(RunError, tours=1)
 def distinct_tours(tours: ArrayLike, *, directed: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct cycles in canonical form, where each was met first, and how often it was met.
 

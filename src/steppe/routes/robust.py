@@ -5,22 +5,21 @@ other tours of the run lie within a few edges and a small extra cost, and what t
 after one random move.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from numpy.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Permutation
-from steppe.errors import DomainError
+from steppe.errors import DomainError, RunError
 from steppe.kernel.proposals.permutation_moves import differences, is_move
 from steppe.routes.measures import Edges, canonical_tours, distinct_tours
+from steppe.run.result import Run
 from steppe.targets.tsp import Tsp
 from steppe.targets.tsp_bits import TourBits
 from steppe.validation import count
-
-if TYPE_CHECKING:
-    from steppe.run.result import Run
 
 
 class RobustSolutions(NamedTuple):
@@ -50,8 +49,9 @@ class RobustSolutions(NamedTuple):
     disrupted_cost: np.ndarray | None
 
 
+@checked(RunError, tolerance="[0, inf)")
 def robust_solutions(
-    run: "Run",
+    run: Run,
     top: int = 20,
     radius: int = 4,
     *,
@@ -90,6 +90,7 @@ def robust_solutions(
     return rank_robust(tours, costs, top, radius, target=target, tolerance=tolerance)
 
 
+@checked(RunError, tours=1, costs=1, tolerance="[0, inf)")
 def rank_robust(
     tours: ArrayLike,
     costs: ArrayLike,
@@ -112,6 +113,10 @@ def rank_robust(
         count(name, value, error=DomainError)
     directed = target is None or not target.is_symmetric
     cycles, first, visits = distinct_tours(tours, directed=directed)
+    if np.size(costs) != np.prod(np.shape(tours)[:-1]):
+        raise DomainError(
+            f"`rank_robust` needs one cost per tour; got {np.size(costs)} for {np.shape(tours)}."
+        )
     values = np.asarray(costs, float).ravel()[first]
     chosen = np.argsort(values, kind="stable")[:top]
     edges = Edges.of(cycles)

@@ -14,10 +14,12 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.compiling import jit_by_work
 from steppe.errors import RunError
-from steppe.kernel.compose import Recipe, Sampler
-from steppe.kernel.start import check_start, flatten_start
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
+from steppe.kernel.start import check_start, flatten_start, repair_starts
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.presented import Presented
 from steppe.pytree import as_pytree
@@ -42,11 +44,11 @@ class Annealed(Presented):
     Attributes
     ----------
     best_position, best_log_density
-        The best state each chain has met, copies of an ensemble included.
+        The best state each chain has met, replicas of an ensemble included.
     position, center, log_density
-        Where each chain ended; copies of an ensemble are on the second axis.
+        Where each chain ended; replicas of an ensemble are on the second axis.
     history
-        Figures along the way, each of shape (chains, rows): `progress`, `log_density` (of the best copy),
+        Figures along the way, each of shape (chains, rows): `progress`, `log_density` (of the best replica),
         `best_log_density`, `acceptance_rate`, `num_flips`, and every scheduled or adapted number.
     """
 
@@ -74,6 +76,7 @@ class _Best(NamedTuple):
     num_flips: Array
 
 
+@checked(RunError)
 def anneal(
     target: Target,
     recipe: Recipe,
@@ -106,7 +109,7 @@ def anneal(
     num_chains
         Number of independent chains.
     initial
-        Starting positions, one per chain; uniform random ones by default.
+        Starting positions, one per chain; by default random ones where the log-density is finite.
     adapt
         Let the step size follow an acceptance rate of 0.574 all the way, unless the schedule sets it or the
         recipe is unadjusted.
@@ -117,10 +120,6 @@ def anneal(
     -----
     Stationary distribution: none. Numbers that move leave nothing invariant; use `steppe.sample` for draws.
     """
-    if not isinstance(recipe, Recipe):
-        raise RunError(
-            f"`anneal(target, recipe, ...)` needs a recipe such as `steppe.dmala()`; got {recipe!r}."
-        )
     moved = check_schedule(recipe, schedule)
     num_chains, num_steps = (
         count("anneal(num_chains=...)", num_chains),
@@ -157,13 +156,16 @@ def _start(
     *,
     follow: FollowAcceptance | None,
 ) -> Simulation:
-    keys = start_keys(key, jnp.arange(num_chains))
-    if initial is None:
-        initial = jax.vmap(sampler.target.domain.draw)(keys)
-    else:
-        initial = flatten_start(sampler.target.domain, initial)
-        check_start(sampler.target, initial, batched=True, num_chains=num_chains)
-    return _evaluate(sampler, jnp.asarray(initial, jnp.result_type(float)), keys, follow=follow)
+    keys, target = start_keys(key, jnp.arange(num_chains)), sampler.target
+    if initial is not None:
+        initial = flatten_start(target.domain, initial)
+        check_start(target, initial, batched=True, num_chains=num_chains)
+        return _evaluate(sampler, jnp.asarray(initial, jnp.result_type(float)), keys, follow=follow)
+    drawn = jax.vmap(target.domain.draw)(keys)
+    chains = _evaluate(sampler, drawn, keys, follow=follow)
+    values, names = chains.state.log_density, np.arange(num_chains)
+    repaired = repair_starts(target, keys, drawn, values, names, num_chains)
+    return chains if repaired is drawn else _evaluate(sampler, repaired, keys, follow=follow)
 
 
 @partial(jax.jit, static_argnames="follow")

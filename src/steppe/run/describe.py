@@ -9,19 +9,33 @@ import jax.numpy as jnp
 import numpy as np
 
 from steppe.errors import RunMismatchError
-from steppe.kernel.compose import Recipe
-from steppe.run.engine import Engine
 from steppe.run.plan import Plan
+from steppe.run.storage.identity import (
+    are_close,
+    describe_component,
+    describe_software,
+    find_other_software,
+    identify_target,
+)
 
 if TYPE_CHECKING:
+    from steppe.kernel.compose import Recipe
+    from steppe.run.engine import Engine
     from steppe.run.storage.record import RunDescription, RunRecord
 
+_SOFTWARE = {
+    "jax": "jax",
+    "jaxlib": "jaxlib",
+    "device": "the device",
+    "cpu": "the processor",
+    "xla_flags": "XLA_FLAGS",
+}
 # More draws of the same are welcome, and these do not shape them. The target is compared on its own.
 _MAY_DIFFER = {"num_draws", "evaluations_per_step", "software", "metadata", "target"}
 
 
 def describe_run(
-    engine: Engine, plan: Plan, recipe: Recipe, metadata: Mapping[str, object] | None
+    engine: "Engine", plan: Plan, recipe: "Recipe", metadata: Mapping[str, object] | None
 ) -> "RunDescription":
     """Return what is run; an engine may have a longer plan by now."""
     from steppe.run.storage.record import RunDescription
@@ -30,10 +44,9 @@ def describe_run(
 
 
 def record_run(
-    engine: Engine, plan: Plan, recipe: Recipe, metadata: Mapping[str, object] | None
+    engine: "Engine", plan: Plan, recipe: "Recipe", metadata: Mapping[str, object] | None
 ) -> "RunRecord":
     """Return what is run with what its target is known by, which is evaluated for it."""
-    from steppe.run.storage.identity import identify_target
     from steppe.run.storage.record import RunRecord
 
     sampler = engine.sampler
@@ -68,17 +81,17 @@ def check_same_run(saved: "RunRecord", wanted: "RunRecord", *, allow_other_versi
 
 
 def _check_version(saved: "RunRecord", wanted: "RunRecord") -> None:
-    made_with, here = saved.software.get("jax"), wanted.software.get("jax")
-    if made_with != here:
+    different = find_other_software(saved.software, wanted.software)
+    if different is not None:
+        what, there, here = different
         raise RunMismatchError(
-            f"The run on disk was made with jax {made_with}, this is {here}; draws might differ in the last "
-            "bit. Install that version to continue, or allow the other one (`allow_other_version`)."
+            f"The run on disk was made with {_SOFTWARE[what]} {there!r}, this is {here!r}; draws might "
+            "differ in the last bit. Continue it with the same, or allow the other one "
+            "(`allow_other_version`)."
         )
 
 
 def _check_target(saved: "RunRecord", wanted: "RunRecord", allow_other_version: bool) -> None:
-    from steppe.run.storage.identity import are_close
-
     there, here = saved.target, wanted.target
     is_close = are_close(there.log_density, here.log_density, wanted.dtype) and are_close(
         there.slope, here.slope, wanted.dtype
@@ -96,11 +109,8 @@ def _check_target(saved: "RunRecord", wanted: "RunRecord", allow_other_version: 
 
 
 def _fields(
-    engine: Engine, plan: Plan, recipe: Recipe, metadata: Mapping[str, object] | None
+    engine: "Engine", plan: Plan, recipe: "Recipe", metadata: Mapping[str, object] | None
 ) -> dict[str, object]:
-    from steppe.run.storage.components import describe_component
-    from steppe.run.storage.software import describe_software
-
     sampler, adapt = engine.sampler, engine.layout.adapt
     counts = ("num_chains", "num_warmup", "num_draws", "thinning", "keep", "chain_block")
     return {

@@ -4,7 +4,9 @@ Processes are those of JAX's own distributed runtime. Each runs its own blocks a
 what they exchange are a few integers per chunk, and one sum per row where adaptation is pooled.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import jax
@@ -12,7 +14,16 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from steppe.errors import PeerError, RunError
-from steppe.run.chain_blocks import BLOCK_AXIS
+
+# Blocks of chains are spread over devices along this axis.
+BLOCK_AXIS = "block"
+
+PEER_STOPPED = (
+    "Another process of the run has stopped. Everything committed is intact; start the processes again, as "
+    "many as you like, with `steppe resume` or `sample(resume=True)`."
+)
+# What JAX's runtime says when a connection breaks; it has no type of its own for that.
+_BROKEN = re.compile(r"gloo|connection|peer|heartbeat|coordination|unavailable|deadline|socket|barrier", re.I)
 
 Device = Any  # `jax.Device` is a class at run time, but not for type checkers
 
@@ -59,13 +70,22 @@ class Devices:
             return own[None]
         from jax.experimental.multihost_utils import process_allgather
 
-        try:
+        with self.talking():
             return np.asarray(process_allgather(own))
-        except jax.errors.JaxRuntimeError as error:
-            raise PeerError(
-                "Another process of the run has stopped. Everything committed is intact; start all "
-                "processes again to resume."
-            ) from error
+
+    def agree(self, answer: bool) -> bool:
+        """Whether any process says yes; waits for all of them."""
+        return bool(self.gather([answer]).any())
+
+    @contextmanager
+    def talking(self) -> Iterator[None]:
+        """Say which error it is when a process that others wait for has died."""
+        try:
+            yield
+        except (jax.errors.JaxRuntimeError, RuntimeError, ValueError) as error:
+            if self.num_processes == 1 or not _BROKEN.search(str(error)):
+                raise
+            raise PeerError(PEER_STOPPED) from error
 
     def _place(self, tree: Any, spec: PartitionSpec) -> Any:
         assert self.mesh is not None

@@ -3,7 +3,7 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from steppe.errors import PeerError
-from steppe.run.chain_blocks import Rows
-from steppe.run.engine import Engine
-from steppe.run.progress import Reporter
-from steppe.run.storage.waiting import Waiting
 from steppe.trace import join
 
 if TYPE_CHECKING:
+    from steppe.run.chain_blocks import Rows
+    from steppe.run.engine import Engine
+    from steppe.run.progress import Reporter
     from steppe.run.storage.directory import RunDirectory
 
 COMMIT_SECONDS = 10.0
@@ -25,7 +24,7 @@ COMMIT_SECONDS = 10.0
 COMMIT_BYTES = 64 * 2**20
 
 
-def collect(engine: Engine, num_rows: int, report: Reporter) -> dict[str, np.ndarray]:
+def collect(engine: "Engine", num_rows: int, report: "Reporter") -> dict[str, np.ndarray]:
     """Run to a row and keep everything in memory; axes (chain, row, …)."""
     parts = []
     for chunk in engine.chunks(num_rows):
@@ -36,21 +35,31 @@ def collect(engine: Engine, num_rows: int, report: Reporter) -> dict[str, np.nda
     return join(parts) if parts else {}
 
 
-def stream(engine: Engine, num_rows: int, report: Reporter, directory: "RunDirectory") -> None:
+def stream(
+    engine: "Engine",
+    num_rows: int,
+    report: "Reporter",
+    directory: "RunDirectory",
+    commit_seconds: float | None = None,
+) -> None:
     """Run to a row, committing to disk every few seconds.
 
     The first interrupt (Ctrl-C or a termination request) commits what is done and ends the run.
     """
+    interval = COMMIT_SECONDS if commit_seconds is None else commit_seconds
     seconds, last_commit = 0.0, time.monotonic()
     with interrupt_flag() as interrupted, Commits(directory) as commits:
         for chunk in engine.chunks(num_rows):
             commits.waiting.add(row_arrays(chunk.rows, engine.plan.keep))
             seconds += chunk.seconds
             report(chunk)
-            is_due = commits.waiting.is_full or time.monotonic() - last_commit > COMMIT_SECONDS
+            is_due = commits.waiting.is_full or time.monotonic() - last_commit > interval
             # Processes commit the same rows: one that is interrupted, or finds it time, speaks for all.
             stops, is_time = np.any(engine.devices.gather([interrupted(), is_due]), axis=0)
             if is_time or stops or engine.next_row >= num_rows:
+                # What is written over is of no use to any process: all of them have the commit after it.
+                commits.finish()
+                engine.devices.agree(False)
                 commits.begin(engine.save_chains(), engine.next_row, seconds)
                 seconds, last_commit = 0.0, time.monotonic()
             commits.raise_what_failed()
@@ -60,6 +69,51 @@ def stream(engine: Engine, num_rows: int, report: Reporter, directory: "RunDirec
                 raise PeerError("Another process of the run was interrupted. Everything is committed.")
             if stops:
                 break
+
+
+class Waiting:
+    """Rows that wait for a commit, up to a number of bytes.
+
+    Attributes
+    ----------
+    num_rows
+        How many wait.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self.num_rows = 0
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def add(self, rows: Mapping[str, np.ndarray]) -> None:
+        """Copy rows, (row, chain, …), behind those that wait."""
+        first = self.num_rows
+        self.num_rows += len(rows["log_density"])
+        for name, array in rows.items():
+            self._with_room(name, array)[first : first + len(array)] = array
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more wait than was meant to."""
+        return sum(array[: self.num_rows].nbytes for array in self._arrays.values()) > self.most_bytes
+
+    @property
+    def rows(self) -> dict[str, np.ndarray]:
+        """What waits, (row, chain, …)."""
+        return {name: array[: self.num_rows] for name, array in self._arrays.items()}
+
+    def clear(self) -> None:
+        """Forget the rows and keep the memory."""
+        self.num_rows = 0
+
+    def _with_room(self, name: str, rows: np.ndarray) -> np.ndarray:
+        array = self._arrays.get(name)
+        if array is None or len(array) < self.num_rows:
+            longer = np.empty((2 * self.num_rows, *rows.shape[1:]), rows.dtype)
+            if array is not None:
+                longer[: len(array)] = array
+            array = self._arrays[name] = longer
+        return array
 
 
 class Commits:
@@ -105,7 +159,7 @@ class Commits:
             self.finish()
 
 
-def row_arrays(rows: Rows, keep: str) -> dict[str, np.ndarray]:
+def row_arrays(rows: "Rows", keep: str) -> dict[str, np.ndarray]:
     """Return the arrays of rows by name, without those that are not kept."""
     kept = slice(0, 0) if keep == "none" else slice(None)
     return {name: array[kept] for name, array in rows._asdict().items() if array is not None}

@@ -16,15 +16,16 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.compiling import quick_jit
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.errors import RunMismatchError
-from steppe.kernel.compose import Sampler
+from steppe.kernel.sampler import Sampler
+from steppe.kernel.start import repair_starts
 from steppe.run.adaptation import WarmupAdaptation
 from steppe.run.chain_blocks import Chains, Layout, Rows, advance, start
 from steppe.run.devices import Devices
 from steppe.run.observers import Observers
 from steppe.run.plan import BUFFER_BYTES, MAX_CAPACITY, MAX_STEPS, Plan
-from steppe.run.storage.leaves import name_leaves
+from steppe.run.storage.identity import name_leaves
 
 CHUNK_SECONDS = 0.5
 FIRST_CHUNK_ROWS = 8
@@ -77,23 +78,32 @@ class Engine:
         self._program_inputs: Any = None
 
     def start(self, positions: Any = None) -> None:
-        """Place every chain, at given positions or at uniform random ones."""
-        plan, domain = self.plan, self.sampler.target.domain
-        lanes = self._lanes().astype(np.uint32)
-        placed, init_keys = _draw_starts(self.root, lanes.ravel(), domain)
+        """Place every chain, at given positions or at random ones where the log-density is finite."""
+        lanes = self._lanes().astype(np.uint32).ravel()
+        drawn, draw_keys, init_keys = _draw_starts(self.root, lanes, self.sampler.target.domain)
         if positions is not None:  # chains are repeated into idle lanes
-            placed = np.asarray(positions)[lanes.ravel() % plan.num_chains]
-        placed = jnp.asarray(placed, jnp.result_type(float))
-        observers = None if plan.keep == "draws" else Observers.start(domain)
-        blocks = start(
+            blocks = self._evaluate(np.asarray(positions)[lanes % self.plan.num_chains], init_keys)
+        else:
+            blocks = self._evaluate(drawn, init_keys)
+            values = np.asarray(blocks.state.log_density)
+            values = values.reshape((len(lanes), *values.shape[2:]))
+            num_chains, target = self.plan.num_chains, self.sampler.target
+            repaired = repair_starts(target, draw_keys, drawn, values, lanes, num_chains)
+            blocks = blocks if repaired is drawn else self._evaluate(repaired, init_keys)
+        self.blocks = self.devices.place_blocks(blocks)
+
+    def _evaluate(self, positions: ArrayLike, keys: Array) -> Chains:
+        """Evaluate a start for every lane."""
+        placed, lanes = jnp.asarray(positions, jnp.result_type(float)), self._lanes().astype(np.uint32)
+        keeps_draws, domain = self.plan.keep == "draws", self.sampler.target.domain
+        return start(
             self.sampler,
             placed.reshape((*lanes.shape, *placed.shape[1:])),
             lanes,
-            init_keys.reshape(lanes.shape),
+            keys.reshape(lanes.shape),
             layout=self.layout._replace(mesh=None, num_chains=0),
-            observers=observers,
+            observers=None if keeps_draws else Observers.start(domain),
         )
-        self.blocks = self.devices.place_blocks(blocks)
 
     def save_chains(self) -> dict[str, np.ndarray]:
         """Copy every number of every chain that runs here, by name."""
@@ -128,7 +138,8 @@ class Engine:
                 length = min(length, self.plan.num_warmup_rows - self.next_row)
             length = int(self.devices.gather([length])[0, 0])
             begun = time.perf_counter()
-            chunk = self._advance(length)
+            with self.devices.talking():  # chains that adapt together
+                chunk = self._advance(length)
             seconds = time.perf_counter() - begun
             self.seconds += seconds
             yield chunk._replace(seconds=seconds)
@@ -186,10 +197,10 @@ class Engine:
 
     def _bytes_per_row(self) -> int:
         domain, plan = self.sampler.target.domain, self.plan
-        copies = self.sampler.replicas or 1
-        per_chain = 32 * copies
+        replicas = self.sampler.replicas or 1
+        per_chain = 32 * replicas
         if self.layout.keeps_positions:
-            per_chain += copies * domain.num_sites * domain.level_dtype.itemsize
+            per_chain += replicas * domain.num_sites * domain.level_dtype.itemsize
         if self.layout.keeps_center:
             per_chain += 8 * int(np.prod(domain.shape))
         return per_chain * plan.blocks_per_shard * plan.chain_block
@@ -202,7 +213,7 @@ def start_keys(root: Array, chains: ArrayLike) -> Array:
 
 # One program instead of one for each operation.
 @partial(quick_jit, static_argnames="domain")
-def _draw_starts(root: Array, chains: Array, domain: Domain) -> tuple[Array, Array]:
-    """Uniform positions of chains, and the keys with which they begin."""
+def _draw_starts(root: Array, chains: Array, domain: Domain) -> tuple[Array, Array, Array]:
+    """Uniform positions of chains, the keys they were drawn with and those with which they begin."""
     draw_keys, init_keys = jnp.moveaxis(jax.vmap(jax.random.split)(start_keys(root, chains)), 1, 0)
-    return jax.vmap(domain.draw)(draw_keys), init_keys
+    return jax.vmap(domain.draw)(draw_keys), draw_keys, init_keys

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.kernel.types import SamplerState
 
 MAX_COUNTED_STATES = 4096
@@ -53,7 +53,7 @@ class Observers(NamedTuple):
         best, position, value = state.position, state.position, state.log_density
         if (
             value.ndim
-        ):  # an ensemble: its first copy stands for the distribution, its best copy for the record
+        ):  # an ensemble: its first replica stands for the distribution, its best replica for the record
             best, position, value = best[jnp.argmax(value)], position[0], jnp.max(value)
         num_seen = self.num_seen + 1
         step = position - self.mean

@@ -1,16 +1,13 @@
 """What a run is going to do: counts, blocks and rows, checked before anything happens."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, Literal
 
 from steppe.errors import RunError
 from steppe.validation import choice, count
 
 Keep = Literal["draws", "stats", "none"]
-
-# Four chains fill the vector units on models of a few hundred sites and fit the cache on models of a
-# hundred thousand.
-DEFAULT_CHAIN_BLOCK = 4
 
 BUFFER_BYTES = 32 * 2**20
 MAX_CAPACITY = 16_384
@@ -100,27 +97,32 @@ def make_plan(
     keep: Any,
     chain_block: Any,
     shard: Any = None,
+    choose_block: Callable[[int], int] = lambda num_chains: 1,
 ) -> Plan:
-    """Check the counts of a run."""
+    """Check the counts of a run; `choose_block(num_chains)` says how wide blocks are where nobody does."""
+    num_chains = count("sample(num_chains=...)", num_chains, error=RunError)
     plan = Plan(
-        num_chains=count("sample(num_chains=...)", num_chains, error=RunError),
+        num_chains=num_chains,
         num_warmup=count("sample(num_warmup=...)", num_warmup, 0, error=RunError),
         num_draws=count("sample(num_draws=...)", num_draws, error=RunError),
         thinning=count("sample(thinning=...)", thinning, error=RunError),
         keep=choice("sample(keep=...)", keep, Keep, error=RunError),
-        chain_block=DEFAULT_CHAIN_BLOCK
+        chain_block=choose_block(num_chains)
         if chain_block is None
         else count("sample(chain_block=...)", chain_block, error=RunError),
         shard=_check_shard(shard),
     )
+    if chain_block is None and plan.num_blocks < plan.shard.count <= plan.num_chains:
+        # Narrower blocks, so that every shard has some of the chains.
+        plan = dataclasses.replace(plan, chain_block=plan.num_chains // plan.shard.count)
     if plan.chain_block > MAX_CHAIN_BLOCK:
         raise RunError(f"`sample(chain_block=...)` must be at most {MAX_CHAIN_BLOCK}; got {chain_block!r}.")
     _check_steps(plan)
     if plan.num_blocks < plan.shard.count:
         raise RunError(
-            f"{plan.shard.count} parts are too many: some would have no chains, because {plan.num_chains} "
-            f"chains in blocks of {plan.chain_block} make {plan.num_blocks} blocks. Use fewer parts, or a "
-            "smaller `chain_block`."
+            f"{plan.shard.count} shards are too many: some would have no chains, because {plan.num_chains} "
+            f"chains in blocks of {plan.chain_block} make {plan.num_blocks} blocks. Use fewer shards or "
+            "processes, or more chains."
         )
     return plan
 

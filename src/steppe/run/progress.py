@@ -5,10 +5,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from steppe.run.engine import Chunk
-from steppe.run.plan import Plan
+if TYPE_CHECKING:
+    from steppe.run.engine import Chunk
+    from steppe.run.plan import Plan
 
 # Per second. Chunks of a small target end more often, and drawing each would cost more than a percent.
 REFRESHES = 2
@@ -17,12 +18,12 @@ REFRESHES = 2
 class Reporter(Protocol):
     """Whoever wants to hear about chunks."""
 
-    def __call__(self, chunk: Chunk) -> None:
+    def __call__(self, chunk: "Chunk") -> None:
         """Take note of a finished chunk."""
 
 
 @contextmanager
-def progress_bar(plan: Plan, first_row: int, shown: bool | None) -> Iterator[Reporter]:
+def progress_bar(plan: "Plan", first_row: int, shown: bool | None) -> Iterator[Reporter]:
     """Show rows done, speed, time left, acceptance, flips and log-density of the newest rows.
 
     Parameters
@@ -53,7 +54,7 @@ def progress_bar(plan: Plan, first_row: int, shown: bool | None) -> Iterator[Rep
 
         last_shown = -math.inf
 
-        def report(chunk: Chunk) -> None:
+        def report(chunk: "Chunk") -> None:
             nonlocal last_shown
             if time.monotonic() - last_shown < 1 / REFRESHES:
                 return
@@ -65,7 +66,7 @@ def progress_bar(plan: Plan, first_row: int, shown: bool | None) -> Iterator[Rep
         yield report
 
 
-def _figures(plan: Plan, chunk: Chunk) -> str:
+def _figures(plan: "Plan", chunk: "Chunk") -> str:
     rows = chunk.rows
     speed = chunk.num_rows * plan.thinning / max(chunk.seconds, 1e-9)
     newest = rows.log_density[-1]

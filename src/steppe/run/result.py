@@ -1,6 +1,7 @@
 """`Run`: what came out of `sample`, in memory or on disk, and how to go on from it."""
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from steppe.errors import RunError
-from steppe.kernel.compose import Recipe
+from steppe.arguments import checked
+from steppe.errors import DamagedRunWarning, RunError
 from steppe.run.describe import describe_run, record_run
 from steppe.run.driver import collect
-from steppe.run.engine import Engine
 from steppe.run.plan import longer
 from steppe.run.progress import progress_bar
 from steppe.trace import Trace, by_row, join
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from steppe.diagnostics.findings import Diagnosis
     from steppe.diagnostics.mixing import Observables
     from steppe.diagnostics.running import RunningStatistics
+    from steppe.kernel.compose import Recipe
     from steppe.report.summary import Summary
-    from steppe.run.storage.directory import RunDirectory
+    from steppe.run.engine import Engine
+    from steppe.run.storage.directory import Depth
     from steppe.run.storage.record import RunDescription
+    from steppe.run.storage.shards import Parts
 
 
 class Run:
@@ -43,8 +46,8 @@ class Run:
         description: "RunDescription | Callable[[], RunDescription]",
         *,
         path: Path | None = None,
-        engine: Engine | None = None,
-        recipe: Recipe | None = None,
+        engine: "Engine | None" = None,
+        recipe: "Recipe | None" = None,
         seconds: float = 0.0,
     ) -> None:
         self._trace = trace
@@ -53,6 +56,7 @@ class Run:
         self.seconds = seconds
         self._engine = engine
         self._recipe = recipe
+        self._parts: Parts | None = None
         self._num_rows_run = 0 if engine is None else engine.next_row
 
     @property
@@ -72,8 +76,8 @@ class Run:
     @classmethod
     def in_memory(
         cls,
-        engine: Engine,
-        recipe: Recipe,
+        engine: "Engine",
+        recipe: "Recipe",
         arrays: Mapping[str, np.ndarray],
         metadata: Mapping[str, Any] | None,
     ) -> "Run":
@@ -89,33 +93,49 @@ class Run:
         )
 
     @classmethod
-    def on_disk(
-        cls, directory: "RunDirectory", *, engine: Engine | None = None, recipe: Recipe | None = None
-    ) -> "Run":
-        """Read a run directory up to its newest sound commit."""
-        record, manifest = directory.record(), directory.newest()
-        domain = record.make_domain()
-        return cls(
+    def on_disk(cls, path: Path, *, engine: "Engine | None" = None, recipe: "Recipe | None" = None) -> "Run":
+        """Read a run directory, or the shards of a run as one, as far as all of them have got."""
+        from steppe.run.storage.shards import find_run, open_parts
+
+        parts = open_parts(find_run(path))
+        run = cls(
             # Read when asked for: a long run on disk may be larger than memory.
-            lambda: Trace(join(directory.segments()), record.num_warmup_rows, domain),
-            record,
-            path=directory.path,
+            lambda: run._read(parts),
+            parts.record,
+            path=path,
             engine=engine,
             recipe=recipe,
-            seconds=manifest.seconds,
+            seconds=parts.seconds,
         )
+        run._parts = parts
+        if parts.is_short:
+            _warn_of_missing_rows(parts, "quick")
+        return run
 
-    @classmethod
-    def in_shards(cls, path: Path, shards: "Sequence[RunDirectory]") -> "Run":
-        """Read the shards of a run as one, as far as all of them have got."""
-        from steppe.run.storage.shards import join_shards
-
-        record, arrays, seconds = join_shards(shards)
-        trace = Trace(arrays, record.num_warmup_rows, record.make_domain())
-        return cls(trace, record, path=path, seconds=seconds)
+    def _read(self, parts: "Parts") -> Trace:
+        arrays = parts.read()
+        record = parts.record
+        if record.keep != "none" and arrays["log_density"].shape[1] < min(parts.ends):
+            _warn_of_missing_rows(parts, "all")
+        return Trace(arrays, record.num_warmup_rows, record.make_domain())
 
     @property
-    def recipe(self) -> Recipe:
+    def problems(self) -> list[str]:
+        """What is damaged in the run directory, a sentence each; empty while in memory, or if all is whole.
+
+        Reads every byte that was not read yet.
+        """
+        return [] if self._parts is None else self._parts.problems()
+
+    @property
+    def quarantined(self) -> list[str]:
+        """Files that were set aside when the run was resumed: what was damaged or not yet committed."""
+        if self._parts is None:
+            return []
+        return [str(d.path / name) for d in self._parts.directories for name in d.quarantined]
+
+    @property
+    def recipe(self) -> "Recipe":
         """The recipe with what warm-up adapted: to build a sampler with, or to start another run from.
 
         Chains adapt alone, so a step size is the geometric mean over chains. A center step size keeps its
@@ -253,6 +273,7 @@ class Run:
         return f"Run({run.title}: {run.num_chains} chains × {kept} draws)"
 
 
+@checked(RunError)
 def open_run(path: str | Path) -> Run:
     """Read a run directory.
 
@@ -261,13 +282,13 @@ def open_run(path: str | Path) -> Run:
     path
         Directory written by `sample(out=...)` or `Run.save`, or one that holds the shards of a run.
     """
-    from steppe.run.storage.shards import find_run
-
-    return read_run(Path(path), find_run(Path(path)))
+    return Run.on_disk(Path(path))
 
 
-def read_run(path: Path, directories: "Sequence[RunDirectory]") -> Run:
-    """Read what `find_run` has found at a path: a run directory, or the shards of one run."""
-    if directories[0].path == path:
-        return Run.on_disk(directories[0])
-    return Run.in_shards(path, directories)
+def _warn_of_missing_rows(parts: "Parts", depth: "Depth") -> None:
+    found = " ".join(parts.problems(depth))
+    warnings.warn(
+        f"{parts.directories[0].path} gives fewer rows than were committed: {found}",
+        DamagedRunWarning,
+        stacklevel=3,
+    )

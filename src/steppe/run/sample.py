@@ -3,16 +3,20 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
 from jax import Array
 
-from steppe.errors import RunError, RunMismatchError
+from steppe.arguments import checked
+from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.start import check_start, flatten_start
+from steppe.recommend import REASON, recommend
 from steppe.run.adaptation import Adapt, resolve_adaptation
+from steppe.run.chain_blocks import choose_chain_block
 from steppe.run.describe import check_same_run, record_run
 from steppe.run.devices import Device, make_devices
 from steppe.run.driver import collect, stream
@@ -20,17 +24,19 @@ from steppe.run.engine import Engine
 from steppe.run.plan import Keep, make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.result import Run
+from steppe.run.temperature_ladder import adapt_ladder
 from steppe.target import Target
-from steppe.validation import flag, path, random_key
+from steppe.validation import not_negative, random_key
 
 if TYPE_CHECKING:
     from steppe.run.storage.directory import RunDirectory
     from steppe.run.storage.record import RunRecord
 
 
+@checked(RunError)
 def sample(
     target: Target,
-    recipe: Recipe,
+    recipe: Recipe | None = None,
     *,
     key: Array,
     num_chains: int = 4,
@@ -46,6 +52,7 @@ def sample(
     devices: int | Sequence[Device] | None = None,
     shard: tuple[int, int] | None = None,
     chain_block: int | None = None,
+    commit_seconds: float | None = None,
     allow_other_version: bool = False,
     metadata: Mapping[str, Any] | None = None,
 ) -> Run:
@@ -56,10 +63,11 @@ def sample(
     target
         What to sample.
     recipe
-        How, for example `steppe.dmala()`.
+        How, for example `steppe.dmala()`; by default what `steppe.recommend(target)` chooses. The first line
+        of `run.summary()` says which, and why.
     key
-        Random key. The same key gives the same draws, chain by chain, whatever the number of chains,
-        devices, processes, interruptions and resumptions.
+        Random key. The same key gives the same draws, chain by chain, whatever the number of devices,
+        processes, interruptions and resumptions; and of chains, where `chain_block` is given.
     num_chains
         Number of independent chains.
     num_warmup
@@ -70,7 +78,8 @@ def sample(
     thinning
         Steps per draw.
     initial
-        Starting positions, one per chain, as the log-density takes them; uniform random ones by default.
+        Starting positions, one per chain, as the log-density takes them. By default uniform random ones; one
+        in an excluded state is drawn again, and then searched for.
     keep
         `"draws"`: positions and statistics; `"stats"`: statistics and running statistics; `"none"`: running
         figures only.
@@ -82,7 +91,7 @@ def sample(
         Show a progress bar; by default when standard error is a terminal.
     adapt
         What to adapt in warm-up, and to what: see `steppe.Adapt`. `True` adapts the step size of adjusted
-        samplers, `False` nothing.
+        samplers, `False` nothing. The ladder of `parallel_tempering()` is adapted before warm-up.
     devices
         Devices of this process to spread the chains over: how many, or which. The default device, unless
         `jax.distributed.initialize` was called: then all devices of all processes run the chains together,
@@ -92,11 +101,14 @@ def sample(
         makes one
         run of all parts, for schedulers whose jobs cannot talk to each other.
     chain_block
-        Number of chains that run side by side, 4 by default; part of what defines the draws in the last bit.
-        With many chains of a target made of matrix products, such as an RBM, 20 can be twice as fast.
+        Number of chains that run side by side; part of what defines the draws in the last bit. By default
+        chosen from the target, the recipe and the number of chains, or what a resumed run has;
+        `run.description` has it.
+    commit_seconds
+        Seconds between commits to `out`, 10 by default: what a kill may cost. 0 commits after every chunk.
     allow_other_version
-        Continue a run that was made with another version of JAX, although draws may then differ from those
-        of an uninterrupted run; their distribution does not.
+        Continue a run that was made with another version of JAX or on another processor, although draws may
+        then differ from those of an uninterrupted run; their distribution does not.
     metadata
         Anything to keep with the run, as JSON.
 
@@ -105,18 +117,25 @@ def sample(
     Run
         The draws, their statistics, and the means to continue.
     """
-    if not isinstance(recipe, Recipe):
-        raise RunError(f"`sample(target, recipe)` needs a recipe such as `steppe.dmala()`; got {recipe!r}.")
-    _check_options(out, resume, progress, metadata)
+    _check_metadata(metadata)
+    if recipe is None:
+        recipe, reason = recommend(target)
+        metadata = {**(metadata or {}), REASON: reason}
+    key = random_key("sample", key)
+    if adapt is not False:
+        recipe = adapt_ladder(recipe, target, key)
     sampler = recipe.build(target)
     used = make_devices(devices)
-    plan = make_plan(
-        num_chains, num_warmup, num_draws, thinning, keep, chain_block, _own_part(shard, used.num_processes)
-    )
+    if commit_seconds is not None:
+        not_negative("sample(commit_seconds=...)", commit_seconds, error=RunError)
+    if chain_block is None and resume and out is not None:
+        chain_block = _find_chain_block(Path(out))
+    own, choose = _own_part(shard, used.num_processes), partial(choose_chain_block, sampler)
+    plan = make_plan(num_chains, num_warmup, num_draws, thinning, keep, chain_block, own, choose)
     adaptation = resolve_adaptation(adapt, sampler)
     if adaptation is not None and adaptation.wanted.pooled and plan.shard.count > used.num_processes:
         raise RunError("`Adapt(pooled=True)` needs chains that can talk to each other; `shard` parts them.")
-    engine = Engine(sampler, random_key("sample", key), plan, adapt=adaptation, devices=used)
+    engine = Engine(sampler, key, plan, adapt=adaptation, devices=used)
     if initial is not None:
         initial = flatten_start(target.domain, initial)
         check_start(target, initial, batched=True)
@@ -129,25 +148,37 @@ def sample(
         if resume or plan.shard.count > 1:
             what = "`sample(resume=True)`" if resume else "A run in parts"
             raise RunError(f"{what} needs `out`, the directory of the run.")
-        return _in_memory(engine, recipe, initial, progress, metadata)
+        engine.start(initial)
+        with progress_bar(plan, 0, progress) as report:
+            return Run.in_memory(engine, recipe, collect(engine, plan.num_rows, report), metadata)
     from steppe.run.storage.directory import RunDirectory
-    from steppe.run.storage.shards import shard_path
+    from steppe.run.storage.shards import shard_path, take_over
 
-    directory = RunDirectory(shard_path(Path(out), plan.shard))
-    return _on_disk(engine, recipe, initial, progress, directory, resume, metadata, allow_other_version)
+    may_move = resume and shard is None
+    if may_move:
+        take_over(Path(out), plan.shard, used.agree)
+    directory = RunDirectory(shard_path(Path(out), plan.shard, may_move=may_move))
+    return _on_disk(
+        engine, recipe, initial, progress, directory, resume, metadata, allow_other_version, commit_seconds
+    )
 
 
-def _check_options(out: Any, resume: Any, progress: Any, metadata: Any) -> None:
-    if out is not None:
-        path("sample(out=...)", out)
-    flag("sample(resume=...)", resume)
-    if progress is not None:
-        flag("sample(progress=...)", progress)
+def _check_metadata(metadata: Mapping[str, Any] | None) -> None:
     try:
-        if not isinstance(metadata, Mapping | None) or json.loads(json.dumps(metadata)) != metadata:
+        if json.loads(json.dumps(metadata)) != metadata:
             raise TypeError("some of it would come back different")
     except (TypeError, ValueError, RecursionError) as error:
         raise RunError(f"`sample(metadata=...)` must be a dictionary that fits JSON: {error}.") from error
+
+
+def _find_chain_block(out: Path) -> int | None:
+    """The width of blocks of a run that is there."""
+    from steppe.run.storage.shards import find_run
+
+    try:
+        return find_run(out)[0].record().chain_block
+    except (RunError, StorageError):  # there is none, or it is refused when it is continued
+        return None
 
 
 def _own_part(shard: Any, num_processes: int) -> Any:
@@ -159,15 +190,6 @@ def _own_part(shard: Any, num_processes: int) -> Any:
     return jax.process_index(), num_processes
 
 
-def _in_memory(
-    engine: Engine, recipe: Recipe, initial: Any, progress: bool | None, metadata: Mapping[str, Any] | None
-) -> Run:
-    engine.start(initial)
-    with progress_bar(engine.plan, 0, progress) as report:
-        arrays = collect(engine, engine.plan.num_rows, report)
-    return Run.in_memory(engine, recipe, arrays, metadata)
-
-
 def _on_disk(
     engine: Engine,
     recipe: Recipe,
@@ -177,6 +199,7 @@ def _on_disk(
     resume: bool,
     metadata: Mapping[str, Any] | None,
     allow_other_version: bool,
+    commit_seconds: float | None,
 ) -> Run:
     engine.start(initial)
     record = record_run(engine, engine.plan, recipe, metadata)
@@ -188,25 +211,26 @@ def _on_disk(
             directory.create(record)
         _continue(engine, directory, record)
         with progress_bar(engine.plan, engine.next_row, progress) as report:
-            stream(engine, engine.plan.num_rows, report, directory)
+            stream(engine, engine.plan.num_rows, report, directory, commit_seconds)
     finally:
         directory.release()
-    return Run.on_disk(directory, engine=engine, recipe=recipe)
+    return Run.on_disk(directory.path, engine=engine, recipe=recipe)
 
 
 def _continue(engine: Engine, directory: "RunDirectory", record: "RunRecord") -> None:
     """Go to the newest commit that all processes have; a new run has none."""
-    manifest = directory.manifest()
-    own_row = manifest.next_row if manifest else 0
-    rows, runs = engine.devices.gather([own_row, _short_digest(record)]).T
+    starts = directory.find_starts()
+    rows, runs = engine.devices.gather([starts[0], _short_digest(record)]).T
     if (runs != runs[0]).any():
         raise RunMismatchError("The processes were not started with the same target, sampler and counts.")
-    if rows.min() < own_row:
-        directory.rewind(int(rows.min()))
-        manifest = directory.manifest()
-    directory.quarantine_newer()
-    if manifest is not None:
-        engine.resume(directory.chains(), manifest.next_row)
+    row = int(rows.min())
+    if row not in starts:
+        raise DamagedRunError(
+            f"{directory.path} has no sound commit of row {row}, where another process of the run is."
+        )
+    directory.rewind(row)
+    if row:
+        engine.resume(directory.chains(), row)
 
 
 def _short_digest(record: "RunRecord") -> int:

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.errors import RecipeError
+from steppe.arguments import checked
+from steppe.errors import RecipeError, RunError
 from steppe.kernel.compose import Recipe
-from steppe.validation import number, positive
+from steppe.validation import call_back, number, positive
 
 # Progress in [0, 1] → the numbers that differ from those of the recipe.
 Schedule = Callable[[Array], Mapping[str, Array]]
@@ -51,6 +52,7 @@ class Curves(eqx.Module):
         return {name: jnp.asarray(curve(progress)) for name, curve in self.curves.items()}
 
 
+@checked(RunError)
 def geometric_schedule(start: float, end: float) -> Geometric:
     """Curve from `start` to `end` at a constant factor; both positive.
 
@@ -64,6 +66,7 @@ def geometric_schedule(start: float, end: float) -> Geometric:
     return Geometric(positive("geometric(start=...)", start), positive("geometric(end=...)", end))
 
 
+@checked(RunError)
 def linear_schedule(start: float, end: float) -> Linear:
     """Curve from `start` to `end` along a straight line.
 
@@ -106,7 +109,7 @@ def check_schedule(recipe: Recipe, scheduled: object) -> tuple[str, ...]:
         )
     names: tuple[str, ...] = ()
     for progress in np.linspace(0, 1, 11):
-        numbers = scheduled(jnp.asarray(progress, jnp.result_type(float)))
+        numbers = call_back("schedule", scheduled, jnp.asarray(progress, jnp.result_type(float)))
         if not isinstance(numbers, Mapping):
             raise RecipeError(
                 "A schedule returns a dictionary of numbers by name; got "

@@ -4,8 +4,9 @@
   into calls nor on the other chains.
 - A row is `every` steps, of which the last is looked at. What is observed goes into a buffer of fixed size,
   written by a loop whose length is not part of the program, so any number of rows runs the same code.
-- Chains step side by side by `vmap`. `over_chains` may map them otherwise, for example in blocks that fit the
-  cache. Only `pool` lets chains know of each other.
+- Chains step side by side by `vmap`, on the last axis of every array if the sampler is faster so.
+  `over_chains` may map them otherwise, for example in blocks that fit the cache. Only `pool` lets chains know
+  of each other.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from jax import Array
 from jaxtyping import PyTree
 
 from steppe.errors import RunError
-from steppe.kernel.compose import Sampler
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.random.threefry import unroll
 from steppe.run.adaptation.contract import Adaptation
@@ -139,19 +140,22 @@ def simulate(
     if adapt is not None and adapted is None:
         adapted = over_chains(lambda _: adapt.init(sampler))(keys)
     row = _Row(sampler, every, schedule, adapt, num_warmup, pool is not None, reduce, observe)
-    chains = _Chain(state, adapted, reduced)
+    is_last = sampler.chains_last and over_chains is jax.vmap
+    over = partial(jax.vmap, in_axes=(0, -1), out_axes=(-1, 0, 0)) if is_last else over_chains
+    chains = _put_last(_Chain(state, adapted, reduced)) if is_last else _Chain(state, adapted, reduced)
     num_rows = num_steps if isinstance(every, int) and every == 1 else num_steps // every
     first = jnp.asarray(first_step)
 
     def advance(offset: Array, chains: _Chain) -> tuple[_Chain, PyTree]:
         step = first + (offset * every).astype(first.dtype)
-        chains, learned, seen = over_chains(partial(row.advance, step))(keys, chains)
+        chains, learned, seen = over(partial(row.advance, step))(keys, chains)
         if adapt is not None and pool is not None:
             chains = chains._replace(adapted=adapt.update(chains.adapted, pool(learned)))
         return chains, seen
 
     if observe is None:
         chains = jax.lax.fori_loop(0, num_rows, lambda offset, chains: advance(offset, chains)[0], chains)
+        chains = _put_first(chains) if is_last else chains
         return Simulation(chains.state, chains.adapted, chains.reduced)
     rows = int(num_rows) if capacity is None else capacity
     seen = jax.eval_shape(advance, jax.ShapeDtypeStruct((), jnp.int32), chains)[1]
@@ -164,7 +168,17 @@ def simulate(
         return chains, jax.tree.map(write, carry[1], seen)
 
     chains, observed = jax.lax.fori_loop(0, num_rows, fill, (chains, buffer))
+    chains = _put_first(chains) if is_last else chains
     return Simulation(chains.state, chains.adapted, chains.reduced, observed)
+
+
+def _put_last(chains: _Chain) -> _Chain:
+    """Return chains with their axis last in every array."""
+    return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), chains)
+
+
+def _put_first(chains: _Chain) -> _Chain:
+    return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), chains)
 
 
 def chain_keys(key: Array, chains: Array) -> Array:
@@ -242,4 +256,5 @@ def _add(total: StepInfo, info: StepInfo) -> StepInfo:
         is_accepted=info.is_accepted,
         num_flips=total.num_flips + info.num_flips,
         num_nonfinite=total.num_nonfinite + info.num_nonfinite,
+        rungs=info.rungs,
     )

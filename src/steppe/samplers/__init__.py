@@ -10,13 +10,14 @@ sites). A step is one full sweep of all blocks. "Evaluations" are calls of the u
 from collections.abc import Callable
 
 from steppe.kernel.compose import Recipe
-from steppe.samplers import baselines, flat, further, langevin, permutations
+from steppe.samplers import baselines, flat, further, langevin, permutations, structure
 from steppe.samplers.baselines import *  # noqa: F403
 from steppe.samplers.flat import *  # noqa: F403
 from steppe.samplers.further import *  # noqa: F403
 from steppe.samplers.langevin import *  # noqa: F403
 from steppe.samplers.permutations import *  # noqa: F403
 from steppe.samplers.registry import list_entries
+from steppe.samplers.structure import *  # noqa: F403
 
 __all__: list[str] = []
 __all__ += langevin.__all__
@@ -24,11 +25,18 @@ __all__ += flat.__all__
 __all__ += baselines.__all__
 __all__ += further.__all__
 __all__ += permutations.__all__
+__all__ += structure.__all__
 
-# Every recipe with its defaults, in the order of the table in the README; those of permutations apart.
+# Every recipe with its defaults, in the order of the table in the README. Apart: those of permutations, and
+# those of targets that say which sites interact.
 ORDER_RECIPES: dict[str, Callable[..., Recipe]] = {
     name: entry.make for name, entry in list_entries().items() if entry.family == "permutations"
 }
+GRAPH_RECIPES: dict[str, Callable[..., Recipe]] = {
+    name: entry.make for name, entry in list_entries().items() if entry.family == "interaction graphs"
+}
 ALL_RECIPES: dict[str, Callable[..., Recipe]] = {
-    name: entry.make for name, entry in list_entries().items() if name not in ORDER_RECIPES
+    name: entry.make
+    for name, entry in list_entries().items()
+    if name not in ORDER_RECIPES and name not in GRAPH_RECIPES
 }

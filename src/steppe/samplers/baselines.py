@@ -6,8 +6,10 @@ from steppe.errors import RecipeError
 from steppe.kernel.acceptance import Metropolis
 from steppe.kernel.blocks.gibbs import GibbsBlock
 from steppe.kernel.blocks.metropolis import ProposalBlock
+from steppe.kernel.blocks.site_gibbs import SiteGibbsBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.proposals.gibbs_with_gradients import GibbsWithGradients
+from steppe.kernel.proposals.site_proposal import Balancing, Differences, choose_weights
 from steppe.samplers.registry import register
 from steppe.validation import choice, count
 
@@ -25,7 +27,9 @@ Scan = Literal["random", "systematic"]
     marker=">",
     reference="Grathwohl, Swersky, Hashemi, Duvenaud, Maddison (2021), *Oops I took a gradient*.",
 )
-def gwg(*, num_flips: int = 1) -> Recipe:
+def gwg(
+    *, num_flips: int = 1, balancing: Balancing = "sqrt", differences: Differences = "gradient"
+) -> Recipe:
     """Gibbs with gradients: change a few sites, picked with weight `exp(½ gradient · jump)`.
 
     Parameters
@@ -33,6 +37,13 @@ def gwg(*, num_flips: int = 1) -> Recipe:
     num_flips
         Number of distinct sites changed per proposal, from 1 to all (GWG-X). Raising it moves further per
         evaluation and lowers the acceptance rate.
+    balancing
+        How a change with ratio of densities `t` is weighed: `"sqrt"` (√t), `"barker"` (t/(1+t)), `"min"`
+        (min(1, t)) or `"max"` (max(1, t)). Bounded ones (barker, min) do better on steep targets, where
+        √t always goes back to where it came from.
+    differences
+        `"gradient"`: changes are predicted from the gradient. `"exact"`: from tables of exact differences,
+        one there and one back, which pays where gradients say little and the target makes tables.
 
     Notes
     -----
@@ -40,7 +51,8 @@ def gwg(*, num_flips: int = 1) -> Recipe:
     number on
     two-level sites only states of one parity are ever visited: use an odd one. Cost: one evaluation.
     """
-    picks = GibbsWithGradients(count("gwg(num_flips=...)", num_flips))
+    weighed = choose_weights("gwg", balancing, differences)
+    picks = GibbsWithGradients(count("gwg(num_flips=...)", num_flips), *weighed)
     return recipe("gwg", ProposalBlock(picks, Metropolis()))
 
 
@@ -53,7 +65,7 @@ def gwg(*, num_flips: int = 1) -> Recipe:
     marker="P",
     reference="Geman, Geman (1984).",
 )
-def gibbs(*, num_updates: int = 1, scan: Scan = "random") -> Recipe:
+def gibbs(*, num_updates: int = 1, scan: Scan = "systematic", num_swaps: int = 0) -> Recipe:
     """Gibbs sampling: resample single sites from their exact conditionals (Gibbs-X).
 
     Parameters
@@ -62,17 +74,25 @@ def gibbs(*, num_updates: int = 1, scan: Scan = "random") -> Recipe:
         Number of sites resampled one after another in a step, at least 1. Raising it moves further per step,
         at a cost in proportion.
     scan
-        `"random"`: each site drawn uniformly, with replacement; `"systematic"`: in order.
+        `"systematic"`: sites in order, wrapping around, which mixes faster on most targets and is not
+        reversible; `"random"`: each site drawn uniformly, with replacement.
+    num_swaps
+        Number of swaps after the updates, on two-level sites: a site at level 1, drawn uniformly, goes to 0,
+        and the site that takes its place is drawn from its exact conditional. Raising it moves further along
+        states with the same number of ones, such as correlated columns of a `variable_selection`, for a
+        table and two updates each.
 
     Notes
     -----
-    Stationary distribution: `π` exactly. Cost per site: the target's incremental form or difference table if
-    it has one,
-    else one log-density per level.
+    Stationary distribution: `π` exactly. Driven by events: one table of differences decides all sites up to
+    the first that changes, so that with an incremental form the cache is updated once per change, not per
+    site; the chain is that of a loop over sites. Cost: of an incremental form `num_updates / d`; else at most
+    one table per update where the target makes tables, or one log-density per level.
     """
     updates = count("gibbs(num_updates=...)", num_updates)
     scan = choice("gibbs(scan=...)", scan, Scan)
-    return recipe("gibbs", GibbsBlock(block_size=1, num_updates=updates, scan=scan))
+    swaps = count("gibbs(num_swaps=...)", num_swaps, 0)
+    return recipe("gibbs", SiteGibbsBlock(updates, scan, swaps))
 
 
 @register(

@@ -8,7 +8,7 @@ from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.blocks.replicas import ReplicasBlock, WeightedCenterBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.coupling import StarCoupling
-from steppe.kernel.penalty import RoughnessPenalty
+from steppe.kernel.density import RoughnessPenalty
 from steppe.kernel.proposals.center import CenterRefresh
 from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
 from steppe.pytree import is_concrete

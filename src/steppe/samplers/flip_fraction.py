@@ -3,12 +3,14 @@
 from math import comb, exp, log
 from typing import Literal
 
+from steppe.arguments import checked
 from steppe.errors import RecipeError
 from steppe.validation import choice, count, within
 
 CenterKind = Literal["gaussian", "lattice"]
 
 
+@checked(RecipeError, replicas="[1, inf)", squared_unit="(0, inf)")
 def coupling_variance_from_flip_fraction(
     flip_fraction: float, *, center: CenterKind = "lattice", replicas: int = 2, squared_unit: float = 1.0
 ) -> float:

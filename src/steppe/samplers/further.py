@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import jax.numpy as jnp
+import numpy as np
+
 from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.acceptance import Metropolis
 from steppe.kernel.blocks.cycle import CycleBlock
-from steppe.kernel.blocks.gibbs import GibbsBlock
 from steppe.kernel.blocks.metropolis import ProposalBlock
 from steppe.kernel.blocks.tempering import TemperedBlock
 from steppe.kernel.compose import Recipe, recipe
-from steppe.kernel.proposals.discrete_flow import DiscreteFlow
-from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
+from steppe.kernel.proposals.discrete_langevin import DiscreteFlow, DiscreteLangevin
 from steppe.kernel.proposals.path_auxiliary import PathAuxiliary
+from steppe.kernel.proposals.site_proposal import Balancing, Differences, choose_weights
 from steppe.pytree import Relative
 from steppe.samplers.langevin import ADJUSTED_STEP, dmala
 from steppe.samplers.registry import register
@@ -21,6 +23,8 @@ from steppe.validation import count, number, positive, within
 __all__ = ["dlmc", "dmala_cyclical", "parallel_tempering", "pas"]
 
 FLOW_STEP = Relative(0.5)
+# Rungs of a ladder before it is adapted.
+NUM_RUNGS = 12
 
 
 @register(
@@ -62,7 +66,9 @@ def dlmc(*, step_size: float | None = None) -> Recipe:
     marker="|",
     reference="Sun, Dai, Xia, Ramamurthy (2022), *Path auxiliary proposal for MCMC in discrete space*.",
 )
-def pas(*, max_flips: int = 3) -> Recipe:
+def pas(
+    *, max_flips: int = 3, balancing: Balancing = "sqrt", differences: Differences = "gradient"
+) -> Recipe:
     """Path-auxiliary sampler (Sun et al. 2022, fast form): `gwg` with a random number of flips.
 
     Parameters
@@ -70,13 +76,22 @@ def pas(*, max_flips: int = 3) -> Recipe:
     max_flips
         Longest path, at least 1; its length is uniform from 1 to this. Raising it changes more sites per
         evaluation and lowers the acceptance rate.
+    balancing
+        How a change with ratio of densities `t` is weighed: `"sqrt"` (√t), `"barker"` (t/(1+t)), `"min"`
+        (min(1, t)) or `"max"` (max(1, t)). Bounded ones (barker, min) do better on steep targets, where
+        √t always goes back to where it came from.
+    differences
+        `"gradient"`: changes are predicted from the gradient. `"exact"`: from tables of exact differences,
+        one there and one back, which pays where gradients say little and the target makes tables.
 
     Notes
     -----
     Stationary distribution: `π` exactly. Unlike `gwg` with several flips it keeps no parity. Cost: one
     evaluation for any length.
     """
-    return recipe("pas", ProposalBlock(PathAuxiliary(count("pas(max_flips=...)", max_flips)), Metropolis()))
+    weighed = choose_weights("pas", balancing, differences)
+    paths = PathAuxiliary(count("pas(max_flips=...)", max_flips), *weighed)
+    return recipe("pas", ProposalBlock(paths, Metropolis()))
 
 
 @register(
@@ -126,48 +141,62 @@ def dmala_cyclical(*, step_size: float | None = None, cycle_length: int = 4, sma
     reference="Swendsen, Wang (1986); Geyer (1991).",
 )
 def parallel_tempering(
-    base: Recipe | None = None, *, inverse_temperatures: Sequence[float] = (1.0, 0.6, 0.36)
+    *,
+    base: Recipe | None = None,
+    inverse_temperatures: Sequence[float] | None = None,
+    num_rungs: int | None = None,
 ) -> Recipe:
-    """Any adjusted recipe without center, run at several temperatures whose chains swap places.
+    """Any adjusted recipe without center, run at several temperatures whose replicas swap places.
 
     Parameters
     ----------
     base
-        How each chain moves, `dmala()` by default. One step size serves all temperatures.
+        How each replica moves, `dmala()` by default.
     inverse_temperatures
-        `β_r`, from 1 down to above 0. More and closer ones swap more often; the last should be so hot that
-        its chain crosses between modes.
+        `β_r`, increasing from 0 or more to 1. By default they are adapted before a run (see
+        `steppe.tune_ladder`), with the step size at each.
+    num_rungs
+        Number of temperatures, if they are adapted; by default about twice the barrier `Λ` of the target, and
+        one more.
 
     Notes
     -----
-    Stationary distribution: the product of `exp{β_r U}` exactly; what is seen is the chain at `β = 1`, of
-    distribution `π`. A step moves
-    every chain once and offers every pair of neighbours a swap. Cost: that of the base, times the number of
-    temperatures.
+    Stationary distribution: the product of `exp{β_r U}` exactly; what is seen is the replica at `β = 1`, of
+    distribution `π`. A step moves every replica once and offers every second pair of neighbours a swap, even
+    and odd pairs in turns. Cost: that of the base, times the number of temperatures.
     """
     name = "parallel_tempering"
     within = dmala() if base is None else base
-    betas = _ladder(name, inverse_temperatures)
     if not isinstance(within, Recipe) or not _can_be_tempered(within):
         raise CompositionError(
             f"`{name}(base=...)` needs an adjusted recipe without center, such as `dmala()`, `gwg()` or "
             f"`gibbs()`; got {within!r}."
         )
-    return recipe(name, TemperedBlock(within.blocks[0], betas), penalty=within.penalty)
+    if inverse_temperatures is not None and num_rungs is not None:
+        raise RecipeError(f"`{name}` takes `inverse_temperatures` or `num_rungs`, which is their number.")
+    if num_rungs is not None:
+        count(f"{name}(num_rungs=...)", num_rungs, 2)
+    if inverse_temperatures is None:
+        betas = np.linspace(0, 1, NUM_RUNGS if num_rungs is None else num_rungs) ** 2
+    else:
+        betas = np.array(_check_ladder(name, inverse_temperatures))
+    fate = "fixed" if inverse_temperatures is not None else "adapted" if num_rungs is None else "placed"
+    block = TemperedBlock(within.blocks[0], jnp.asarray(betas), jnp.ones(len(betas)), fate)
+    return recipe(name, block, penalty=within.penalty)
 
 
 def _can_be_tempered(base: Recipe) -> bool:
     is_plain = not base.coupling.has_center and len(base.blocks) == 1
-    return is_plain and base.is_adjusted and isinstance(base.blocks[0], ProposalBlock | GibbsBlock)
+    return is_plain and base.is_adjusted and not base.blocks[0].moves_replicas
 
 
-def _ladder(name: str, given: Sequence[float]) -> tuple[float, ...]:
-    is_listed = isinstance(given, Sequence) and not isinstance(given, str) and len(given) >= 2
+def _check_ladder(name: str, given: Sequence[float]) -> list[float]:
+    is_listed = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and len(given) >= 2
     betas = [number(f"{name}(inverse_temperatures=...)", beta) for beta in given] if is_listed else []
-    falls = all(cold > hot > 0 for cold, hot in pairwise(betas))
-    if not is_listed or not falls or betas[0] != 1:
+    rises = all(hot < cold for hot, cold in pairwise(betas))
+    if not is_listed or not rises or betas[0] < 0 or betas[-1] != 1:
         raise RecipeError(
-            f"`{name}(inverse_temperatures=...)` must be at least two numbers that fall from 1 and stay "
-            f"above 0, such as (1.0, 0.6, 0.36); got {given!r}."
+            f"`{name}(inverse_temperatures=...)` must be at least two numbers that increase from 0 or more "
+            f"to 1, such as (0.0, 0.3, 0.6, 1.0); got {given!r}."
         )
-    return tuple(betas)
+    return betas

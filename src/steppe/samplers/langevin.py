@@ -10,8 +10,8 @@ from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.proposals.center import CenterLangevin, CenterRefresh
-from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
-from steppe.kernel.proposals.joint import JointProposal
+from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin, JointProposal
+from steppe.kernel.proposals.site_proposal import Balancing, Differences, choose_weights
 from steppe.pytree import Relative
 from steppe.samplers.registry import register
 from steppe.validation import choice, positive, within
@@ -64,20 +64,33 @@ def dula(*, step_size: float | None = None) -> Recipe:
     marker="s",
     reference="Zhang, Liu, Liu (2022), *A Langevin-like sampler for discrete distributions*.",
 )
-def dmala(*, step_size: float | None = None) -> Recipe:
+def dmala(
+    *,
+    step_size: float | None = None,
+    balancing: Balancing = "sqrt",
+    differences: Differences = "gradient",
+) -> Recipe:
     """Metropolis-adjusted `dula`.
 
     Parameters
     ----------
     step_size
         `α > 0`, default 0.2 units. Raising it proposes more flips and lowers the acceptance rate.
+    balancing
+        How a change with ratio of densities `t` is weighed: `"sqrt"` (√t), `"barker"` (t/(1+t)), `"min"`
+        (min(1, t)) or `"max"` (max(1, t)). Bounded ones (barker, min) do better on steep targets, where
+        √t always goes back to where it came from.
+    differences
+        `"gradient"`: changes are predicted from the gradient. `"exact"`: from tables of exact differences,
+        one there and one back, which pays where gradients say little and the target makes tables.
 
     Notes
     -----
     Stationary distribution: `π` exactly. Cost: one evaluation, accepted or not.
     """
     α = positive("dmala(step_size=...)", step_size, ADJUSTED_STEP)
-    return recipe("dmala", ProposalBlock(DiscreteLangevin(α), Metropolis()))
+    weighed = choose_weights("dmala", balancing, differences)
+    return recipe("dmala", ProposalBlock(DiscreteLangevin(α, False, *weighed), Metropolis()))
 
 
 @register(

@@ -6,7 +6,10 @@ figures, the names the command line knows and the tables of the shared tests all
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Literal, TypeVar, cast, get_args
+
+from steppe.arguments import checked
+from steppe.errors import RecipeError
 
 if TYPE_CHECKING:
     from steppe.kernel.compose import Recipe
@@ -17,6 +20,7 @@ Family = Literal[
     "favours flat modes",
     "few sites by gradient",
     "exact conditionals",
+    "interaction graphs",
     "several temperatures",
     "permutations",
 ]
@@ -61,9 +65,10 @@ REGISTRY: dict[str, Entry] = {}
 def register(
     *, family: Family, summary: str, cost: str, stationary: str, color: str, marker: str, reference: str
 ) -> Callable[[Make], Make]:
-    """Decorate a function that makes a recipe: it keeps its signature, and gets an entry under its name."""
+    """Decorate a function that makes a recipe: its arguments are checked, and it gets an entry."""
 
-    def add(make: Make) -> Make:
+    def add(function: Make) -> Make:
+        make = cast("Make", checked(RecipeError)(function))
         REGISTRY[make.__name__] = Entry(make, family, summary, cost, stationary, color, marker, reference)
         return make
 

@@ -44,10 +44,17 @@ def check_boolean(name: str, function: Function, position: jax.ShapeDtypeStruct)
     _expect(name, _trace(name, function, position), (), "one boolean", jnp.bool_)
 
 
+def check_conditional(name: str, function: Function, position: jax.ShapeDtypeStruct, num_levels: int) -> None:
+    """Refuse anything but one log-weight per level."""
+    weights = _trace(name, function, position, jax.ShapeDtypeStruct((), jnp.int32))
+    _expect(name, weights, (num_levels,), "a log-weight per level of one site")
+
+
 def check_incremental(
     init: Function,
     differences: Function,
     update: Function,
+    refresh: Function | None,
     position: jax.ShapeDtypeStruct,
     num_levels: int,
 ) -> None:
@@ -56,12 +63,15 @@ def check_incremental(
     sites, site = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((1,), ()))
     table = _trace("incremental.differences", differences, cache, position, sites)
     _expect("incremental.differences", table, (1, num_levels), "a table of one site × levels")
-    updated = _trace("incremental.update", update, cache, position, site, site)
-    if jax.tree.map(_kind, updated) != jax.tree.map(_kind, cache):
-        raise TargetError(
-            "`incremental.update` must return a cache like the one `incremental.init` makes, "
-            f"{jax.tree.map(_kind, cache)}; got {jax.tree.map(_kind, updated)}."
-        )
+    updated = {"update": _trace("incremental.update", update, cache, position, site, site)}
+    if refresh is not None:
+        updated["refresh"] = _trace("incremental.refresh", refresh, cache, position)
+    for name, found in updated.items():
+        if jax.tree.map(_kind, found) != jax.tree.map(_kind, cache):
+            raise TargetError(
+                f"`incremental.{name}` must return a cache like the one `incremental.init` makes, "
+                f"{jax.tree.map(_kind, cache)}; got {jax.tree.map(_kind, found)}."
+            )
 
 
 def _kind(leaf: jax.ShapeDtypeStruct) -> tuple[Shape, str]:

@@ -28,14 +28,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.tree_util import Partial
+from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.domain.structured import take_flat_positions
 from steppe.errors import TargetError
 from steppe.pytree import as_pytree, on_device
 from steppe.target import checking
 from steppe.target.batching import call_batched
+from steppe.target.interactions import Interactions, PairForm
+from steppe.validation import flag, shorten
 
 Cache = TypeVar("Cache")
 Function = TypeVar("Function", bound=Callable[..., PyTree])
@@ -57,11 +60,15 @@ class Incremental(NamedTuple, Generic[Cache]):
         `is_valid`, because blocks are followed through states that may not be valid themselves.
     update
         `update(cache, position, site, level) → cache` after one site of `position` takes `level`.
+    refresh
+        `refresh(cache, position) → cache`, called once a step where it is given: repairs a part of what the
+        rounding of many updates did to the cache, at the cost of an update or two.
     """
 
     init: Callable[[Array], Cache]
     differences: Callable[[Cache, Array, Array], Array]
     update: Callable[[Cache, Array, Array, Array], Cache]
+    refresh: Callable[[Cache, Array], Cache] | None = None
 
 
 class Offers(TypedDict, total=False):
@@ -72,6 +79,9 @@ class Offers(TypedDict, total=False):
     differences: Callable[[Array], Array] | None
     is_valid: Callable[[Array], Array] | None
     incremental: Incremental[PyTree] | None
+    interactions: ArrayLike | None
+    conditional: Callable[[Array, Array], Array] | None
+    multilinear: bool
 
 
 @dataclass_transform(field_specifiers=(dataclasses.field, eqx.field))
@@ -81,6 +91,15 @@ class _TargetType(type(eqx.Module)):  # pyright: ignore[reportGeneralTypeIssues,
     if not TYPE_CHECKING:  # checkers know what a class returns better than this could say
 
         def __call__(cls, *args: PyTree, **kwargs: PyTree) -> "Target":
+            try:
+                given = cls.__signature__.bind(*args, **kwargs).arguments
+            except TypeError as problem:
+                raise TargetError(f"`{cls._label}(...)` cannot be called so: {problem}.") from None
+            if "domain" in given and not isinstance(given["domain"], Domain):
+                raise TargetError(
+                    f"`{cls._label}(..., domain)` needs a domain such as `steppe.Binary(64)`; got "
+                    f"{shorten(given['domain'])}."
+                )
             made = type(eqx.Module).__call__(WrappedTarget if cls is Target else cls, *args, **kwargs)
             target = jax.tree.map(on_device, made)
             target._check()
@@ -115,12 +134,24 @@ class Target(eqx.Module, metaclass=_TargetType):
         `position → bool` for constrained spaces. An invalid state has `U = −inf`.
     incremental
         An `Incremental`, so that single-site and block samplers cost what changed.
+    multilinear
+        Whether `U` is linear in every single site (its number, or its one-hot row) with all others held, as
+        sums of products of different sites are. The gradient then is the table of exact differences, at the
+        cost of one evaluation; `build` compares it with differences at random states.
+    interactions
+        Pairs of sites that interact, an integer array of shape `(num_pairs, 2)`: given all others, a site
+        depends on its partners only. It lets `chromatic_gibbs` move all sites that do not interact at once.
+        The graph is compared with the log-density at random states before it is used.
+    conditional
+        `conditional(position, site) → log-weights` of shape `(max_levels,)`, up to a constant those of the
+        levels of one site given all others, read from its partners only; goes with `interactions`.
 
     Notes
     -----
     A subclass is an `equinox.Module`: its fields are traced leaves, except `domain` and those declared with
     `equinox.field(static=True)`. It must define `log_density`, and may define any of the methods named above
-    and `move_differences`, `canonical` and `distance`; `incremental` is then a property. What it returns is
+    and `move_differences`, `canonical` and `distance`; `incremental`, `interactions` and `pair_form` are then
+    properties. What it returns is
     checked, and masked where the position is not valid, as if the functions had been given to `Target`. Its
     methods take positions as samplers hold them; `self.domain.unflatten` gives them shapes and names.
 
@@ -182,10 +213,17 @@ class Target(eqx.Module, metaclass=_TargetType):
     def differences(self, position: Array) -> Array:
         """Exact table `U(site i set to level k) − U(position)`, site × level.
 
-        Uses what the target brought, or evaluates the log-density of every neighbour. Levels that a ragged
-        site does not have are `−inf`.
+        Uses what the target brought, the gradient of a multilinear one, or evaluates the log-density of every
+        neighbour. Levels that a ragged site does not have are `−inf`.
         """
         return _complete_differences(_evaluate_differences)(self, position)
+
+    def conditional(self, position: Array, site: Array) -> Array:
+        """Log-weights of the levels of one site given all others, up to a constant.
+
+        Uses what the target brought, or evaluates the log-density with every level.
+        """
+        return _complete_conditional(_evaluate_conditional)(self, position, site)
 
     def is_valid(self, position: Array) -> Array:
         """Whether the position satisfies the constraint; always true without one."""
@@ -221,8 +259,13 @@ class Target(eqx.Module, metaclass=_TargetType):
 
     @property
     def has_differences(self) -> bool:
-        """Whether the target brought its own table of exact differences."""
-        return "differences" in self.offers
+        """Whether one evaluation gives the table of exact differences: its own, or the gradient."""
+        return "differences" in self.offers or self.is_multilinear
+
+    @property
+    def is_multilinear(self) -> bool:
+        """Whether `U` is declared to be linear in every single site; a subclass may say so."""
+        return False
 
     @property
     def has_constraint(self) -> bool:
@@ -237,6 +280,16 @@ class Target(eqx.Module, metaclass=_TargetType):
     @property
     def incremental(self) -> Incremental[PyTree] | None:
         """The incremental form, if the target has one."""
+        return None
+
+    @property
+    def interactions(self) -> Interactions | None:
+        """Which sites interact, if the target says so."""
+        return None
+
+    @property
+    def pair_form(self) -> PairForm | None:
+        """The log-density as a sum over sites and pairs of sites, if it is one."""
         return None
 
     # ---- identity: a target is compared as an object, its arrays are not looked at ----------------
@@ -260,10 +313,6 @@ class Target(eqx.Module, metaclass=_TargetType):
     def _check(self) -> None:
         """Compare what every function returns with the domain."""
         domain, offers = self.domain, self.offers
-        if not isinstance(domain, Domain):
-            raise TargetError(
-                f"`{self._label}(..., domain)` needs a domain such as `steppe.Binary(64)`; got {domain!r}."
-            )
         if "log_density" not in offers:
             raise TargetError(
                 f"`{self._label}`, a subclass of `Target`, needs a method `log_density(self, position)`. A "
@@ -284,6 +333,8 @@ class Target(eqx.Module, metaclass=_TargetType):
             checking.check_incremental(*self.incremental, position, domain.max_levels)
         if "is_valid" in offers:
             checking.check_boolean("is_valid", own["is_valid"], position)
+        if "conditional" in offers:
+            checking.check_conditional("conditional", own["conditional"], position, domain.max_levels)
 
 
 # ---- completions: from a method as a subclass writes it to what kernels call -------------------------------
@@ -323,11 +374,25 @@ def _complete_differences(own: Callable[[Target, Array], Array]) -> Callable[[Ta
     @wraps(own)
     def differences(self: Target, position: Array) -> Array:
         table = jnp.asarray(own(self, position), jnp.result_type(float))
-        if self.has_differences and self.has_constraint:  # evaluated neighbours are masked already
+        is_made = self.has_differences or self.incremental is not None
+        if is_made and self.has_constraint:  # evaluated neighbours are masked already
             table = jnp.where(_over_neighbours(self, self.is_valid, position), table, -jnp.inf)
         return jnp.where(self.domain.level_mask, table, -jnp.inf)
 
     return differences
+
+
+def _complete_conditional(
+    own: Callable[[Target, Array, Array], Array],
+) -> Callable[[Target, Array, Array], Array]:
+    """Cast, and mask levels that do not exist."""
+
+    @wraps(own)
+    def conditional(self: Target, position: Array, site: Array) -> Array:
+        weights = jnp.asarray(own(self, position, site), jnp.result_type(float))
+        return jnp.where(jnp.asarray(self.domain.level_mask)[site], weights, -jnp.inf)
+
+    return conditional
 
 
 def _keep(own: Function) -> Function:
@@ -340,6 +405,7 @@ _COMPLETIONS: dict[str, Callable[[Callable[..., PyTree]], Callable[..., PyTree]]
     "batched_value_and_grad": _keep,
     "differences": _complete_differences,
     "is_valid": _keep,
+    "conditional": _complete_conditional,
     "move_differences": _keep,
 }
 
@@ -354,7 +420,18 @@ def _differentiate(target: Target, position: Array) -> tuple[Array, Array]:
 
 
 def _evaluate_differences(target: Target, position: Array) -> Array:
+    if target.is_multilinear:
+        return target.domain.slopes(position, target.value_and_grad(position)[1])
+    if target.incremental is not None:
+        init, differences, *_ = target.incremental
+        return differences(init(position), position, jnp.arange(target.domain.num_sites))
     return _over_neighbours(target, target.log_density, position) - target.log_density(position)
+
+
+def _evaluate_conditional(target: Target, position: Array, site: Array) -> Array:
+    levels = jnp.arange(target.domain.max_levels)
+    candidates = jax.vmap(target.domain.replace_sites, (None, None, 0))(position, site, levels)
+    return jax.vmap(target.log_density)(candidates)
 
 
 def _over_neighbours(target: Target, function: Callable[[Array], Array], position: Array) -> Array:
@@ -376,6 +453,7 @@ class _Functions(NamedTuple):
     differences: Callable[[Array], Array] | None
     is_valid: Callable[[Array], Array] | None
     incremental: Incremental[PyTree] | None
+    conditional: Callable[[Array, Array], Array] | None
 
 
 class WrappedTarget(Target):
@@ -383,6 +461,8 @@ class WrappedTarget(Target):
 
     _label = "Target"
     _functions: _Functions
+    _interactions: Interactions | None
+    _is_linear: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -394,8 +474,14 @@ class WrappedTarget(Target):
         differences: Callable[[Array], Array] | None = None,
         is_valid: Callable[[Array], Array] | None = None,
         incremental: Incremental[PyTree] | None = None,
+        interactions: ArrayLike | None = None,
+        conditional: Callable[[Array, Array], Array] | None = None,
+        multilinear: bool = False,
     ) -> None:
         self.domain = domain
+        self._is_linear = flag("Target(multilinear=...)", multilinear, error=TargetError)
+        is_given = interactions is not None
+        self._interactions = Interactions.read(interactions, domain.num_sites) if is_given else None
         functions = _Functions(
             log_density=_as_function("log_density", log_density),
             value_and_grad=_as_optional_function("value_and_grad", value_and_grad),
@@ -403,6 +489,7 @@ class WrappedTarget(Target):
             differences=_as_optional_function("differences", differences),
             is_valid=_as_optional_function("is_valid", is_valid),
             incremental=_as_incremental(incremental),
+            conditional=_as_optional_function("conditional", conditional),
         )
         self._functions = take_flat_positions(domain, functions)
 
@@ -425,15 +512,30 @@ class WrappedTarget(Target):
         given = self._functions.differences
         return _evaluate_differences(self, position) if given is None else given(position)
 
+    @property
+    def is_multilinear(self) -> bool:
+        """As it was declared."""
+        return self._is_linear
+
     def is_valid(self, position: Array) -> Array:
         """The function given, or always true."""
         given = self._functions.is_valid
         return jnp.asarray(True) if given is None else given(position)
 
+    def conditional(self, position: Array, site: Array) -> Array:
+        """The function given, or the log-density evaluated."""
+        given = self._functions.conditional
+        return _evaluate_conditional(self, position, site) if given is None else given(position, site)
+
     @property
     def incremental(self) -> Incremental[PyTree] | None:
         """As it was given."""
         return self._functions.incremental
+
+    @property
+    def interactions(self) -> Interactions | None:
+        """As they were given."""
+        return self._interactions
 
     @property
     def offers(self) -> tuple[str, ...]:
@@ -464,4 +566,9 @@ def _as_incremental(incremental: Incremental[Cache] | None) -> Incremental[Cache
             "`incremental` must be a `steppe.Incremental(init, differences, update)`; got "
             f"{type(incremental).__name__}."
         )
-    return Incremental(*(_as_function(f"incremental.{k}", f) for k, f in incremental._asdict().items()))
+    return Incremental(
+        _as_function("incremental.init", incremental.init),
+        _as_function("incremental.differences", incremental.differences),
+        _as_function("incremental.update", incremental.update),
+        _as_optional_function("incremental.refresh", incremental.refresh),
+    )

@@ -16,12 +16,13 @@ from steppe.targets.planted import PlantedPlateau, planted_plateau
 from steppe.targets.potts import potts
 from steppe.targets.qubo import max_cut, qubo
 from steppe.targets.rbm import layerwise_gibbs, rbm
-from steppe.targets.rbm_normalizer import log_normalizer
 from steppe.targets.tsp import tsp, tsp_paper
+from steppe.targets.variable_selection import VariableSelection, variable_selection
 
 __all__ = [
     "PlantedMixture",
     "PlantedPlateau",
+    "VariableSelection",
     "bernoulli_table",
     "binary_network",
     "committee",
@@ -29,7 +30,6 @@ __all__ = [
     "ising_graph",
     "ising_lattice",
     "layerwise_gibbs",
-    "log_normalizer",
     "max_cut",
     "mixture",
     "mixture_local_entropy",
@@ -45,4 +45,5 @@ __all__ = [
     "teacher_student",
     "tsp",
     "tsp_paper",
+    "variable_selection",
 ]

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.arguments import checked
 from steppe.domain import Binary
 from steppe.errors import TargetError
 from steppe.target import Target
@@ -66,6 +67,7 @@ class BernoulliTable(Target):
         return value, (neighbours - value) * (1 - 2 * position)
 
 
+@checked(TargetError)
 def bernoulli_table(probabilities: Sequence[float]) -> BernoulliTable:
     """Target with a given probability for every state of `d ≤ 20` bits.
 

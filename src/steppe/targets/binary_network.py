@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Binary
 from steppe.errors import TargetError
 from steppe.pytree import is_concrete
@@ -98,6 +99,7 @@ class BinaryNetwork(NetworkOnTable):
         return [table[first : first + size] for first in range(0, len(table), size)]
 
 
+@checked(TargetError)
 def binary_network(
     x: ArrayLike,
     y: ArrayLike,

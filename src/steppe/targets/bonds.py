@@ -17,6 +17,9 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import materialize
+from steppe.errors import TargetError
+from steppe.pytree import is_concrete
+from steppe.target.interactions import Interactions
 
 Read = Callable[[Array], Array]
 # What is remembered of `J @ values`: all of it, or nothing.
@@ -39,6 +42,23 @@ class Bonds(eqx.Module):
     def lists_neighbours(self) -> bool:
         """Whether the neighbours of one site can be had without looking at all bonds."""
         return True
+
+    @property
+    def strengths(self) -> Array:
+        """The strengths of all bonds: one number, or an array in which `pairs` finds that of each."""
+        raise NotImplementedError
+
+    def pairs(self) -> Interactions:
+        """Return the bonds one by one, in both directions."""
+        if not is_concrete(self):
+            raise TargetError(
+                "The bonds of this target are being traced, so that it cannot be seen which sites interact. "
+                "Build the sampler outside of `jax.jit` and pass it in."
+            )
+        return self._pairs()
+
+    def _pairs(self) -> Interactions:
+        raise NotImplementedError
 
     def sums(self, values: Array) -> Array:
         """`J @ values`."""
@@ -67,6 +87,15 @@ class DenseBonds(Bonds):
     matrix: Array
 
     has_memory = True
+
+    @property
+    def strengths(self) -> Array:
+        """The matrix, row after row."""
+        return self.matrix.reshape(-1)
+
+    def _pairs(self) -> Interactions:
+        ends, sources = np.nonzero(np.asarray(self.matrix))
+        return Interactions(sources, ends, ends * len(self.matrix) + sources)
 
     def sums(self, values: Array) -> Array:
         """`J @ values`."""
@@ -103,6 +132,23 @@ class LatticeBonds(Bonds):
     coupling: Array
     shape: tuple[int, ...] = eqx.field(static=True)
     periodic: bool = eqx.field(static=True)
+
+    @property
+    def strengths(self) -> Array:
+        """One for all bonds."""
+        return self.coupling
+
+    def pairs(self) -> Interactions:
+        """Return the bonds one by one, in both directions; the shape says all about them."""
+        size = int(np.prod(self.shape))
+        pairs = [np.zeros((2, 0), int)]
+        for _, length, stride in self._axes(size):
+            sites = np.arange(size)
+            place = (sites // stride) % length
+            following = sites + stride * ((place + 1) % length - place)
+            pairs.append(np.stack([sites, following])[:, self.periodic | (place < length - 1)])
+        first, second = np.concatenate(pairs, axis=1)
+        return Interactions(np.concatenate([first, second]), np.concatenate([second, first]))
 
     def sums(self, values: Array) -> Array:
         """Sum over the neighbours of every site."""
@@ -149,7 +195,10 @@ class LatticeBonds(Bonds):
 
 
 class Lists(NamedTuple):
-    """Neighbours and strengths of shape `(largest degree, num_sites)`, strength 0 where there are fewer."""
+    """Neighbours and strengths of shape `(largest degree, num_sites)`.
+
+    A site with fewer neighbours has itself in their place, with strength 0.
+    """
 
     neighbours: Array
     strengths: Array
@@ -184,6 +233,23 @@ class GraphBonds(Bonds):
     def lists_neighbours(self) -> bool:
         """Whether the neighbours of one site can be had without looking at all bonds."""
         return self.lists is not None
+
+    @property
+    def strengths(self) -> Array:
+        """Those of the lists, slot after slot; without lists, those of the arrows."""
+        if self.lists is not None:
+            return self.lists.strengths.reshape(-1)
+        assert self.arrows is not None
+        return self.arrows.strengths
+
+    def _pairs(self) -> Interactions:
+        if self.lists is None:
+            assert self.arrows is not None
+            sources, ends = np.asarray(self.arrows.sources), np.asarray(self.arrows.ends)
+            return Interactions(sources, ends, np.arange(len(ends)))
+        neighbours = np.asarray(self.lists.neighbours)
+        slots, ends = np.nonzero(neighbours != np.arange(self.num_sites))
+        return Interactions(neighbours[slots, ends], ends, slots * self.num_sites + ends)
 
     def sums(self, values: Array) -> Array:
         """Sum over the neighbours of every site."""
@@ -234,7 +300,7 @@ def _pad_lists(sources: np.ndarray, ends: np.ndarray, degrees: np.ndarray, stren
     first = np.cumsum(degrees) - degrees
     slots = np.arange(len(ends)) - first[ends]
     shape = (max(int(degrees.max()), 1), len(degrees))
-    neighbours = np.zeros(shape, np.int32)
+    neighbours = np.tile(np.arange(len(degrees)), (shape[0], 1))  # padded with the site itself
     neighbours[slots, ends] = sources
     return Lists(_indices(neighbours), scatter(shape, (slots, ends), strengths))
 

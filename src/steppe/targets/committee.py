@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Binary, Spin
 from steppe.errors import TargetError
 from steppe.numerics import softplus
@@ -113,6 +114,7 @@ class CommitteeMachine(Target):
         return 1 if isinstance(self.domain, Spin) else 2
 
 
+@checked(TargetError)
 def committee(
     patterns: ArrayLike,
     labels: ArrayLike,

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Binary, Domain, Spin
 from steppe.errors import TargetError
 from steppe.targets.bonds import Bonds, DenseBonds, LatticeBonds, graph_bonds
@@ -18,6 +19,7 @@ from steppe.targets.graphs import read_edges
 from steppe.targets.pairwise import Pairwise
 
 
+@checked(TargetError)
 def ising_lattice(
     shape: int | Sequence[int],
     coupling: ArrayLike,
@@ -53,6 +55,7 @@ def ising_lattice(
     return _ising(bonds, fields, num_sites, spins)
 
 
+@checked(TargetError)
 def ising(J: ArrayLike, h: ArrayLike = 0.0, spins: bool = True) -> Pairwise:
     """Ising model with a full coupling matrix: one matrix product gives value and gradient.
 
@@ -70,6 +73,7 @@ def ising(J: ArrayLike, h: ArrayLike = 0.0, spins: bool = True) -> Pairwise:
     return _ising(DenseBonds(matrix), array_of_shape("ising(h=...)", h, (num_sites,)), num_sites, spins)
 
 
+@checked(TargetError)
 def ising_graph(
     edges: ArrayLike,
     weights: ArrayLike = 1.0,

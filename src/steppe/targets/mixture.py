@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike, DTypeLike
 
+from steppe.arguments import checked
 from steppe.domain import Binary, Categorical
 from steppe.errors import TargetError
 from steppe.target import Target
@@ -102,6 +103,7 @@ class PlantedMixture(NamedTuple):
     flat: int
 
 
+@checked(TargetError)
 def mixture(weights: ArrayLike, site_probabilities: ArrayLike) -> Mixture:
     """Target `U(θ) = log Σ_k w_k Π_i p_ki(θ_i)`, a normalised log-probability.
 
@@ -125,6 +127,7 @@ def mixture(weights: ArrayLike, site_probabilities: ArrayLike) -> Mixture:
     return Mixture(Categorical(num_sites, num_levels), *parts)
 
 
+@checked(TargetError, coupling_variance="(0, inf)", centers=1)
 def mixture_local_entropy(
     weights: ArrayLike, site_probabilities: ArrayLike, centers: ArrayLike, coupling_variance: float
 ) -> np.ndarray:
@@ -140,7 +143,7 @@ def mixture_local_entropy(
         `η > 0`.
     """
     log_weights, log_levels = _logarithms(weights, site_probabilities, np.float64)
-    centers = np.asarray(centers, float)
+    centers = _check_points("mixture_local_entropy(centers=...)", centers, np.shape(site_probabilities)[1:])
     embedding = np.arange(2.0)[:, None] if np.ndim(site_probabilities) == 2 else np.eye(log_levels.shape[2])
     sites = centers[..., None] if np.ndim(site_probabilities) == 2 else centers
     jumps = ((sites[..., None, :] - embedding) ** 2).sum(-1)  # (..., n, L)
@@ -148,12 +151,14 @@ def mixture_local_entropy(
     return _logsumexp(log_weights + per_site.sum(-1))
 
 
+@checked(TargetError, positions=1)
 def mixture_responsibilities(
     weights: ArrayLike, site_probabilities: ArrayLike, positions: ArrayLike
 ) -> np.ndarray:
     """Probability of each component given a position, shape `(..., K)`."""
     log_weights, log_levels = _logarithms(weights, site_probabilities, np.float64)
-    levels = np.asarray(positions, float)
+    shape = np.shape(site_probabilities)[1:]
+    levels = _check_points("mixture_responsibilities(positions=...)", positions, shape)
     if np.ndim(site_probabilities) == 2:
         levels = np.stack([1 - levels, levels], axis=-1)
     scores = log_weights + np.einsum("kil,...il->...k", log_levels, levels)
@@ -176,6 +181,13 @@ def planted_mixture() -> PlantedMixture:
     flip = np.array([0.03] * 6 + [0.22])[:, None]
     probabilities = np.where(np.stack(patterns) == 1, 1 - flip, flip)
     return PlantedMixture(mixture(weights, probabilities), weights, probabilities, np.stack(patterns), flat=6)
+
+
+def _check_points(given: str, points: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    array = np.asarray(points, float)
+    if array.shape[-len(shape) :] != shape:
+        raise TargetError(f"`{given}` must have shape (..., {str(shape)[1:]}; got {array.shape}.")
+    return array
 
 
 def _logarithms(

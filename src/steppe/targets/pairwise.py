@@ -9,6 +9,7 @@ from jax import Array
 
 from steppe.numerics import total
 from steppe.target import Incremental, Target
+from steppe.target.interactions import Interactions, PairForm
 from steppe.targets.bonds import Bonds, Sums
 
 
@@ -63,6 +64,28 @@ class Pairwise(Target):
         """Exact differences of all one-site changes."""
         sums = self.bonds.sums(self._values(position))
         return self.domain.slopes(position, self._slope * (sums + self.field))
+
+    # ---- pairs ---------------------------------------------------------------------------------
+
+    @property
+    def interactions(self) -> Interactions:
+        """Which sites are bound."""
+        return self.bonds.pairs()
+
+    @property
+    def pair_form(self) -> PairForm:
+        """The sum itself: of products of values, on one-hot sites of agreements."""
+        values, β = None, self.inverse_temperature
+        if self.field.ndim == 1:
+            low, high = self.domain.points(0)[:, 0].tolist()
+            values = (2 * low - 1, 2 * high - 1) if self.reads_bits_as_spins else (low, high)
+        return PairForm(
+            strengths=self.bonds.strengths,
+            field=self.field,
+            values=values,
+            scale=β,
+            offset=β * self.offset,
+        )
 
     # ---- incremental form ----------------------------------------------------------------------
 

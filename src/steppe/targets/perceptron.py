@@ -15,11 +15,13 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Binary, Spin
 from steppe.errors import TargetError
 from steppe.numerics import softplus
 from steppe.targets.checks import choice, count, positive, real_array, zeros
 from steppe.targets.units import LinearUnits, Softplus
+from steppe.validation import refuse
 
 # A JAX key, or what `numpy.random.default_rng` takes.
 Seed = Array | int | Sequence[int] | None
@@ -79,6 +81,7 @@ class Perceptron(LinearUnits):
         return jnp.mean(stabilities <= 0, axis=-1)
 
 
+@checked(TargetError)
 def perceptron(
     patterns: ArrayLike,
     labels: ArrayLike,
@@ -151,6 +154,7 @@ class Problem(NamedTuple):
     teacher: np.ndarray | None
 
 
+@checked(TargetError)
 def teacher_student(seed: Seed, num_inputs: int, load: float, num_test: int = 1000) -> Problem:
     """Random ±1 patterns, labelled by a random ±1 teacher.
 
@@ -174,6 +178,7 @@ def teacher_student(seed: Seed, num_inputs: int, load: float, num_test: int = 10
     return Problem(split[0][0], split[1][0], split[0][1], split[1][1], teacher)
 
 
+@checked(TargetError)
 def random_labels(seed: Seed, num_inputs: int, load: float) -> Problem:
     """Random ±1 patterns with random ±1 labels; solvable for large `N` up to a load of about 0.83.
 
@@ -195,7 +200,13 @@ def _setup(name: str, seed: Seed, num_inputs: int, load: float) -> tuple[np.rand
         raise TargetError(f"`{name}(load={load})` of {num_inputs} inputs is less than one pattern.")
     if isinstance(seed, jax.Array) and jnp.issubdtype(seed.dtype, jax.dtypes.prng_key):
         seed = np.asarray(jax.random.key_data(seed)).ravel().tolist()
-    return np.random.default_rng(seed), num_inputs, num_patterns
+    try:
+        if isinstance(seed, bool) or not np.size(np.asarray(seed)):
+            raise TypeError
+        return np.random.default_rng(seed), num_inputs, num_patterns
+    except (TypeError, ValueError):
+        rule = "a random key, or integers of at least 0"
+        raise refuse(f"{name}(seed=...)", rule, seed, TargetError) from None
 
 
 def _signs(generator: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:

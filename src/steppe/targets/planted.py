@@ -12,7 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.arguments import checked
 from steppe.domain import Binary
+from steppe.errors import TargetError
 from steppe.target import Target
 from steppe.targets.checks import count, positive
 
@@ -77,6 +79,7 @@ class PlantedPlateau(NamedTuple):
     radius: int
 
 
+@checked(TargetError)
 def planted_plateau(
     seed: int = 0, *, num_sites: int = 200, num_wells: int = 50, slope: float = 3.0, radius: int = 3
 ) -> PlantedPlateau:

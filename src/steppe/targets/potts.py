@@ -6,7 +6,9 @@ from typing import cast
 import numpy as np
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Categorical
+from steppe.errors import TargetError
 from steppe.targets.bonds import Bonds, LatticeBonds, graph_bonds
 from steppe.targets.checks import array_of_shape, count, number
 from steppe.targets.graphs import read_edges
@@ -14,6 +16,7 @@ from steppe.targets.ising import lattice_shape
 from steppe.targets.pairwise import Pairwise
 
 
+@checked(TargetError, num_sites="[1, inf)")
 def potts(
     shape_or_edges: Sequence[int] | ArrayLike,
     num_levels: int,

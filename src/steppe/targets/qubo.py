@@ -8,7 +8,9 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Binary
+from steppe.errors import TargetError
 from steppe.targets.bonds import Bonds, DenseBonds, graph_bonds, scatter
 from steppe.targets.checks import number, positive, square_matrix, zeros
 from steppe.targets.graphs import Graph, GraphLike, read_graph
@@ -35,6 +37,7 @@ class MaxCut(Pairwise):
         return self.unscale(position)
 
 
+@checked(TargetError)
 def qubo(Q: ArrayLike, offset: ArrayLike = 0.0, *, inverse_temperature: ArrayLike = 1.0) -> Qubo:
     """Quadratic unconstrained binary optimisation: minimise `xᵀQx + offset` over bits.
 
@@ -58,6 +61,7 @@ def qubo(Q: ArrayLike, offset: ArrayLike = 0.0, *, inverse_temperature: ArrayLik
     return Qubo(Binary(len(matrix)), bonds, -matrix.diagonal(), offset=constant, inverse_temperature=beta)
 
 
+@checked(TargetError)
 def max_cut(
     graph: GraphLike,
     weights: ArrayLike | None = None,

@@ -1,6 +1,6 @@
 """Restricted Boltzmann machines with their hidden bits summed out."""
 
-from typing import NoReturn, Unpack
+from typing import NamedTuple, NoReturn
 
 import equinox as eqx
 import jax
@@ -8,17 +8,28 @@ import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.domain import Binary
+from steppe.arguments import checked
+from steppe.domain import Binary, Product
 from steppe.errors import DomainError, TargetError
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
-from steppe.kernel.types import POSITION, ChainState, StepInfo
+from steppe.kernel.parameters import Number
+from steppe.kernel.types import POSITION, ChainState, StepInfo, Unprepared
+from steppe.numerics import total
 from steppe.random import draws
 from steppe.target import Target
 from steppe.targets.checks import array_of_shape, real_array
-from steppe.targets.rbm_normalizer import Annealing, LogNormalizer, log_normalizer
+from steppe.targets.rbm_normalizer import LogWeights, anneal_rbm, sum_smaller_layer
 from steppe.targets.units import LinearUnits, Softplus
+
+
+class Resampled(NamedTuple):
+    """Both layers drawn anew: the state, the inputs of its hidden bits, and the log-ratio to decide on."""
+
+    state: ChainState
+    inputs: Array
+    log_ratio: Array
 
 
 class Rbm(LinearUnits):
@@ -39,11 +50,81 @@ class Rbm(LinearUnits):
         """One per visible bit."""
         return self.linear
 
-    def log_normalizer(self, key: Array, **options: Unpack[Annealing]) -> LogNormalizer:
-        """`log Σ_v exp U(v)` with its standard error; options as for `log_normalizer`."""
-        return log_normalizer(self.weights, self.hidden_bias, self.visible_bias, key, **options)
+    def with_hidden(self) -> "RbmWithHidden":
+        """Return the joint distribution of both layers, of whose visible bits this is the distribution."""
+        layers = Product(visible=self.domain, hidden=Binary(self.weights.shape[0]))
+        return RbmWithHidden(layers, self)
+
+    def resample(self, key: Array, beta: Number, state: ChainState, inputs: Array) -> Resampled:
+        """Draw the hidden layer and the visible one; what `exp{β U}` leaves to decide."""
+        key_hidden, key_visible = jax.random.split(key)
+        dtype = state.position.dtype
+        hidden = draws.flips(key_hidden, inputs).astype(dtype)
+        position = draws.flips(key_visible, hidden @ self.weights + self.visible_bias).astype(dtype)
+        inputs = self.inputs(position)
+        log_density = self.total(self.unit.value(inputs), position)
+        new = state._replace(position=position, log_density=log_density)
+        # The draw is reversible for `exp U`; at another temperature the rest is decided. At 1 it is all.
+        return Resampled(new, inputs, (beta - 1) * (log_density - state.log_density))
+
+    def sum_states(self) -> float | None:
+        """`log Z`, summed over the smaller layer if it has at most 20 bits."""
+        return sum_smaller_layer(self.weights, self.hidden_bias, self.visible_bias)
+
+    def make_tempered(self) -> tuple[Target, Recipe]:
+        """Return what tempers well and has the same `log Z`: both layers, one given the other."""
+        return self.with_hidden(), layerwise_gibbs()
+
+    def anneal_weights(self, key: Array, num_chains: int, num_temperatures: int) -> LogWeights:
+        """Annealed importance sampling from the RBM without weights, by layer-wise Gibbs."""
+        return anneal_rbm(
+            self.weights,
+            self.hidden_bias,
+            self.visible_bias,
+            key,
+            num_chains=num_chains,
+            num_temperatures=num_temperatures,
+        )
 
 
+class RbmWithHidden(Target):
+    """Both layers of a restricted Boltzmann machine: `U(v, h) = h·(Wv + b) + b_v·v`, visible bits first."""
+
+    rbm: Rbm
+
+    def split(self, position: Array) -> tuple[Array, Array]:
+        """Visible and hidden bits of a position."""
+        num_visible = self.rbm.domain.num_sites
+        return position[..., :num_visible], position[..., num_visible:]
+
+    def log_density(self, position: Array) -> Array:
+        """`U` at a position."""
+        visible, hidden = self.split(position)
+        return self.combine(visible, hidden, self.rbm.inputs(visible))
+
+    def combine(self, visible: Array, hidden: Array, inputs: Array) -> Array:
+        """`U` of two layers and the inputs of the hidden one."""
+        return total(hidden * inputs) + total(visible * self.rbm.visible_bias)
+
+    def inputs(self, position: Array) -> Array:
+        """Inputs of the hidden bits."""
+        return self.rbm.inputs(self.split(position)[0])
+
+    def resample(self, key: Array, beta: Number, state: ChainState, inputs: Array) -> Resampled:
+        """Draw each layer given the other at an inverse temperature; nothing is left to decide."""
+        key_hidden, key_visible = jax.random.split(key)
+        rbm, dtype = self.rbm, state.position.dtype
+        hidden = draws.flips(key_hidden, beta * inputs).astype(dtype)
+        visible = draws.flips(key_visible, beta * (hidden @ rbm.weights + rbm.visible_bias)).astype(dtype)
+        inputs = rbm.inputs(visible)
+        new = state._replace(
+            position=jnp.concatenate([visible, hidden], axis=-1),
+            log_density=self.combine(visible, hidden, inputs),
+        )
+        return Resampled(new, inputs, jnp.zeros_like(new.log_density))
+
+
+@checked(TargetError)
 def rbm(weights: ArrayLike, hidden_bias: ArrayLike, visible_bias: ArrayLike) -> Rbm:
     """Restricted Boltzmann machine: `U(v) = Σ_j softplus((Wv)_j + b_j) + b_v·v` over visible bits.
 
@@ -84,12 +165,13 @@ def layerwise_gibbs() -> Recipe:
     -----
     Stationary distribution: `π` exactly, over the visible bits. Cost: two matrix products a step. It knows
     the hidden
-    layer, which the other samplers do not, and serves as ground truth for them; build it on an `rbm`.
+    layer, which the other samplers do not, and serves as ground truth for them; build it on an `rbm`, or on
+    `rbm(...).with_hidden()`, where it is exact at every temperature.
     """
     return recipe("layerwise_gibbs", LayerwiseGibbsBlock())
 
 
-class LayerwiseGibbsBlock(eqx.Module):
+class LayerwiseGibbsBlock(Unprepared, eqx.Module):
     """Draw the hidden layer given the visible one, then the visible layer given the hidden one.
 
     It remembers the inputs of the hidden bits.
@@ -122,9 +204,8 @@ class LayerwiseGibbsBlock(eqx.Module):
         self, keys: Keys, density: JointDensity, state: ChainState, own: Array
     ) -> tuple[ChainState, Array, StepInfo]:
         """Resample both layers once."""
-        new, inputs = self._resample(_check_rbm(density.target), keys.position, state, own)
-        # The draw is reversible for `exp U`; at another temperature the rest is decided. At 1 it is all.
-        log_ratio = (density.inverse_temperature - 1) * (new.log_density - state.log_density)
+        target, beta = _check_rbm(density.target), density.inverse_temperature
+        new, inputs, log_ratio = target.resample(keys.position, beta, state, own)
         is_accepted = draws.log_uniform(keys.accept) < log_ratio
         kept = (state, own)
         new, own = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), (new, inputs), kept)
@@ -136,18 +217,9 @@ class LayerwiseGibbsBlock(eqx.Module):
         )
         return new, own, info
 
-    def _resample(self, rbm: Rbm, key: Array, state: ChainState, own: Array) -> tuple[ChainState, Array]:
-        key_hidden, key_visible = jax.random.split(key)
-        dtype = state.position.dtype
-        hidden = draws.flips(key_hidden, own).astype(dtype)
-        position = draws.flips(key_visible, hidden @ rbm.weights + rbm.visible_bias).astype(dtype)
-        inputs = rbm.inputs(position)
-        log_density = rbm.total(rbm.unit.value(inputs), position)
-        return state._replace(position=position, log_density=log_density), inputs
 
-
-def _check_rbm(target: Target) -> Rbm:
-    if not isinstance(target, Rbm):
+def _check_rbm(target: Target) -> Rbm | RbmWithHidden:
+    if not isinstance(target, Rbm | RbmWithHidden):
         raise TargetError(
             "`layerwise_gibbs()` samples a target made by `rbm(...)`; got "
             f"{type(target).__name__}. Use `gibbs()` for other targets."

@@ -8,7 +8,7 @@ and Murray 2008).
 """
 
 from functools import partial
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +16,6 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.errors import TargetError
 from steppe.numerics import softplus
 from steppe.random import draws
 from steppe.targets.checks import array_of_shape, count, real_array
@@ -29,23 +28,29 @@ MAX_ROWS = 2**12  # states summed at a time
 SCHEDULE_KNOTS = ((0.0, 0.0), (1 / 29, 0.5), (9 / 29, 0.9), (1.0, 1.0))
 
 
-class LogNormalizer(NamedTuple):
-    """A log-normaliser and its standard error, 0 where it was summed exactly."""
+class LogWeights(NamedTuple):
+    """Log-weights of annealed chains, whose mean weight estimates `Z / Z_0`, and `log Z_0`."""
 
-    value: float
-    standard_error: float
+    start: float
+    weights: np.ndarray
+
+    @property
+    def value(self) -> float:
+        """Estimate of `log Z`."""
+        return self.start + float(self.weights.max() + np.log(self._relative.mean()))
+
+    @property
+    def standard_error(self) -> float:
+        """Its error to first order: the relative error of the mean weight."""
+        relative = self._relative
+        return float(relative.std(ddof=1) / (relative.mean() * np.sqrt(len(relative))))
+
+    @property
+    def _relative(self) -> np.ndarray:
+        return np.exp(self.weights - self.weights.max())
 
 
-class Annealing(TypedDict, total=False):
-    """Options of `log_normalizer`."""
-
-    num_chains: int
-    num_temperatures: int
-    base_bias: ArrayLike | None
-    exact: bool | None
-
-
-def log_normalizer(
+def anneal_rbm(
     weights: ArrayLike,
     hidden_bias: ArrayLike,
     visible_bias: ArrayLike,
@@ -54,63 +59,43 @@ def log_normalizer(
     num_chains: int = 100,
     num_temperatures: int = 10_000,
     base_bias: ArrayLike | None = None,
-    exact: bool | None = None,
-) -> LogNormalizer:
-    """`log Σ_v exp{Σ_j softplus((Wv)_j + b_j) + b_v·v}`.
+) -> LogWeights:
+    """Anneal an RBM from one without weights.
 
     Parameters
     ----------
     weights, hidden_bias, visible_bias
         As for `rbm`.
     key
-        Random key of the annealing; unused for an exact sum.
+        Random key.
     num_chains
         Independent annealed chains. The standard error falls as one over its square root.
     num_temperatures
-        Number of steps from the base to the machine. Raising it lowers the spread of the weights.
+        Number of steps. Raising it lowers the spread of the weights.
     base_bias
-        Visible biases `a` of the machine the chains start from, by default `visible_bias`. The log-odds
-        of the training data's mean are often closer.
-    exact
-        Sum exactly (`True`), anneal (`False`), or by default sum if one layer has at most 20 bits.
+        Visible biases `a` of the RBM the chains start from, by default `visible_bias`. The log-odds of the
+        training data's mean are often closer.
 
     Notes
     -----
-    The standard error is that of the logarithm of the mean weight, from the sample variance of the
-    weights. If it is above about 0.3, few chains carry all the weight and both figures are too
-    low: use more temperatures.
+    If the standard error is above about 0.3, few chains carry all the weight and both estimate and error are
+    too low: use more temperatures.
     """
-    W = real_array("log_normalizer(weights=...)", weights, ndim=2)
-    b = array_of_shape("log_normalizer(hidden_bias=...)", hidden_bias, (W.shape[0],))
-    b_v = array_of_shape("log_normalizer(visible_bias=...)", visible_bias, (W.shape[1],))
-    can_sum = min(W.shape) <= MAX_SUMMED_BITS
-    if exact and not can_sum:
-        raise TargetError(
-            f"`log_normalizer(exact=True)` sums over the smaller layer, of at most {MAX_SUMMED_BITS} bits; "
-            f"it has {min(W.shape)}. Leave `exact` out to anneal."
-        )
-    if can_sum if exact is None else exact:
-        return LogNormalizer(_sum_terms(W, b, b_v), 0.0)
+    W = real_array("anneal_rbm(weights=...)", weights, ndim=2)
+    b = array_of_shape("anneal_rbm(hidden_bias=...)", hidden_bias, (W.shape[0],))
+    b_v = array_of_shape("anneal_rbm(visible_bias=...)", visible_bias, (W.shape[1],))
     base = b_v if base_bias is None else base_bias
-    base = array_of_shape("log_normalizer(base_bias=...)", base, (W.shape[1],))
-    steps = count("log_normalizer(num_temperatures=...)", num_temperatures)
-    chains = count("log_normalizer(num_chains=...)", num_chains, minimum=2)
+    base = array_of_shape("anneal_rbm(base_bias=...)", base, (W.shape[1],))
+    steps = count("anneal_rbm(num_temperatures=...)", num_temperatures)
+    chains = count("anneal_rbm(num_chains=...)", num_chains, minimum=2)
     start = W.shape[0] * np.log(2.0) + float(np.logaddexp(0, np.asarray(base, float)).sum())
     increments = _anneal(W, b, b_v, base, jnp.asarray(_schedule(steps)), key, chains)
-    return _estimate(start, np.asarray(increments, float).sum(axis=0))
+    return LogWeights(start, np.asarray(increments, float).sum(axis=0))
 
 
 def _schedule(num_temperatures: int) -> np.ndarray:
     fractions, knots = np.asarray(SCHEDULE_KNOTS).T
     return np.interp(np.linspace(0, 1, num_temperatures + 1), fractions, knots)
-
-
-def _estimate(start: float, log_weights: np.ndarray) -> LogNormalizer:
-    """Log of the mean weight, and its error to first order: the relative error of the mean."""
-    largest = log_weights.max()
-    relative = np.exp(log_weights - largest)
-    error = relative.std(ddof=1) / (relative.mean() * np.sqrt(len(relative)))
-    return LogNormalizer(float(start + largest + np.log(relative.mean())), float(error))
 
 
 @partial(jax.jit, static_argnames="num_chains")
@@ -140,6 +125,11 @@ def _anneal(
     visible = draw(key_start, jnp.broadcast_to(base, (num_chains, len(base))))
     keys = jax.random.split(key_steps, len(schedule) - 1)
     return jax.lax.scan(move, visible, (keys, schedule[:-1], schedule[1:]))[1]
+
+
+def sum_smaller_layer(W: Array, b: Array, b_v: Array) -> float | None:
+    """`log Z` summed over all states of the smaller layer, or `None` if it has more than 20 bits."""
+    return _sum_terms(W, b, b_v) if min(W.shape) <= MAX_SUMMED_BITS else None
 
 
 def _sum_terms(W: Array, b: Array, b_v: Array) -> float:

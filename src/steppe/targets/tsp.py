@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.domain import Permutation
 from steppe.domain.permutation import check_permutation
 from steppe.errors import TargetError
@@ -101,6 +102,7 @@ class Tsp(Target):
         return self.domain.from_levels(check_permutation("position(tour)", tour, self.domain.num_sites))
 
 
+@checked(TargetError)
 def tsp(
     distances: ArrayLike | Roads | None = None,
     *,
@@ -135,6 +137,7 @@ def tsp(
     return Tsp(Permutation(len(lengths)), lengths, beta)
 
 
+@checked(TargetError)
 def tsp_paper(encoding: Encoding = "bits", *, inverse_temperature: ArrayLike = 1.0) -> Tsp | TourBits:
     """The paper's eight cities: corners of a cube, with 56 factors that depend on the direction.
 

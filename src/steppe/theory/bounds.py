@@ -12,11 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.arguments import checked
 from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import proximal_matrix, spectral_gap, target_distribution
 from steppe.diagnostics.flatness.log_tables import level_distances
 from steppe.domain import Domain
-from steppe.errors import RecipeError
+from steppe.errors import RecipeError, TargetError
 from steppe.target import Target
 from steppe.theory.constants import constants, largest_norm
 from steppe.validation import positive
@@ -88,6 +89,7 @@ class Drift(NamedTuple):
     offset: float
 
 
+@checked(TargetError)
 def effective_step_size(
     step_size: float, coupling_variance: float, center_step_size: float, *, target: Target | None = None
 ) -> EffectiveStep:
@@ -107,6 +109,7 @@ def effective_step_size(
     return EffectiveStep(value, inverse, inverse > 0, is_exact)
 
 
+@checked(TargetError)
 def drift_factor(center_step_size: float, coupling_variance: float) -> float:
     """`c = 1 − α_a/(2η)`, by which the center of `edula` keeps its distance to the position in a step.
 
@@ -116,13 +119,16 @@ def drift_factor(center_step_size: float, coupling_variance: float) -> float:
     return 1 - center_step_size / (2 * coupling_variance)
 
 
+@checked(TargetError)
 def drift_condition(domain: Domain, center_step_size: float, coupling_variance: float) -> Drift:
     """Drift of the center of `edula`: `|c| |a|² + (1 − c)²/(1 − |c|) sup|θ|² + α_a d`, by convexity."""
     c = drift_factor(center_step_size, coupling_variance)
-    offset = (1 - c) ** 2 / (1 - abs(c)) * largest_norm(domain) ** 2
+    # Numbers so far apart that c rounds to 1 leave the center where it is.
+    offset = (1 - c) ** 2 / (1 - abs(c)) * largest_norm(domain) ** 2 if abs(c) < 1 else math.inf
     return Drift(abs(c), offset + center_step_size * math.prod(domain.shape))
 
 
+@checked(TargetError)
 def edula_bias_bound(
     target: Target,
     step_size: float,
@@ -169,6 +175,7 @@ def edula_bias_bound(
     )
 
 
+@checked(TargetError)
 def glu_gap_bound(target: Target, coupling_variance: float) -> Bound:
     """Lower bound `exp(−diam²/(4η))` of the spectral gap of GLU with exact conditional draws.
 
@@ -199,6 +206,7 @@ def glu_gap_bound(target: Target, coupling_variance: float) -> Bound:
     )
 
 
+@checked(TargetError, dimension="[1, inf)")
 def center_bias(coupling_variance: float, center_step_size: float, dimension: int) -> float:
     """`|N(0, v I) − N(0, η I)|_1` with `v = η/(1 − α_a/(4η))`: the bias of an uncorrected center alone."""
     check_stable(coupling_variance, center_step_size)
@@ -211,6 +219,7 @@ def center_bias(coupling_variance: float, center_step_size: float, dimension: in
     return 2 * (masses[0] - masses[1])
 
 
+@checked(TargetError)
 def quadratic_distribution(target: Target, inverse_step: float) -> np.ndarray:
     """Stationary distribution of `dula` for quadratic `U`: `π(θ)` times the sum of proposal weights at `θ`.
 

@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from steppe.arguments import checked
 from steppe.compiling import quick_jit
 from steppe.diagnostics.flatness.log_tables import level_distances, log_table
-from steppe.domain import MAX_ENUMERATED, Domain
-from steppe.errors import DomainError, RecipeError
+from steppe.domain import MAX_ENUMERATED, Domain, show_count
+from steppe.errors import DomainError, RecipeError, TargetError
 from steppe.target import Target
 
 Box = tuple[float, float]
@@ -87,6 +88,7 @@ class Constants(NamedTuple):
     is_enumerated: bool
 
 
+@checked(TargetError, num_samples="[1, inf)", seed="[0, inf)")
 def constants(
     target: Target, *, center_box: Box | None = None, num_samples: int = 256, seed: int = 0
 ) -> Constants:
@@ -121,6 +123,7 @@ def constants(
     )
 
 
+@checked(TargetError, num_samples="[1, inf)", seed="[0, inf)")
 def curvature(target: Target, *, num_samples: int = 256, seed: int = 0) -> Curvature:
     """`M` and `m`, exact for quadratic and for small multilinear log-densities; arguments as above."""
     probes = _interior_points(target.domain, seed, NUM_PROBES)
@@ -148,6 +151,7 @@ def check_box(center_box: Box) -> Box:
     return low, high
 
 
+@checked(TargetError, coupling_variance="(0, inf)")
 def box_mass(domain: Domain, center_box: Box, coupling_variance: float) -> np.ndarray:
     """`P(N(θ, η I) ∈ Θ_a)` for every state: what confining centers multiplies `π(θ)` by.
 
@@ -157,7 +161,7 @@ def box_mass(domain: Domain, center_box: Box, coupling_variance: float) -> np.nd
     """
     low, high = check_box(center_box)
     if domain.num_states > MAX_ENUMERATED:
-        raise DomainError(f"`box_mass` lists all states, and {domain!r} has {domain.num_states:.3g}.")
+        raise DomainError(f"`box_mass` lists all states, and {domain!r} has {show_count(domain.num_states)}.")
     scale = math.sqrt(2 * coupling_variance)
     states = np.asarray(domain.enumerate(), float).reshape(domain.num_states, -1)
     erf = np.vectorize(math.erf)

@@ -1,7 +1,7 @@
 """Training that survives being killed: arrays in one file, then a record that names it.
 
 training.json    what is trained, how far it is, and which arrays count; replacing it is the commit
-000600.npz       the arrays after 600 updates
+000600.bin       the arrays after 600 updates
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from jaxtyping import PyTree
 from steppe.errors import RunError, RunMismatchError, StorageError
 from steppe.run.storage.durable import read_arrays, read_json, take_lock, write_arrays, write_json
 
-FORMAT = 1
+FORMAT = 2
 RECORD = "training.json"
 Tree = TypeVar("Tree")
 
@@ -67,10 +67,10 @@ class Checkpoint:
         if self.directory is None:
             return
         leaves = {f"leaf{index}": np.asarray(leaf) for index, leaf in enumerate(jax.tree.leaves(state[0]))}
-        written = write_arrays(self.directory / f"{update:06d}.npz", {**leaves, "history": state[1]})
+        written = write_arrays(self.directory / f"{update:06d}.bin", {**leaves, "history": state[1]})
         content = {"format": FORMAT, "description": self.description, "update": update, "arrays": written}
         write_json(self.directory / RECORD, content)
-        for old in self.directory.glob("*.npz"):
+        for old in self.directory.glob("*.bin"):
             if old.name != written["file"]:
                 old.unlink(missing_ok=True)
 
@@ -111,4 +111,4 @@ class Checkpoint:
 
 def _is_ours(path: Path) -> bool:
     """Whether a file is what a training leaves that was killed before its first commit."""
-    return path.name == "lock" or path.suffix in (".npz", ".partial")
+    return path.name == "lock" or path.suffix in (".bin", ".partial")

@@ -10,6 +10,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
 from steppe.run.progress import count_bar
@@ -51,6 +52,7 @@ class TrainedRbm:
         return rbm(self.weights, self.hidden_bias, self.visible_bias)
 
 
+@checked(RunError)
 def train_rbm(
     data: ArrayLike,
     num_hidden: int,

@@ -1,4 +1,4 @@
-"""Which number a goal moves, and which values of it are tried."""
+"""Which hyper-parameter a goal moves, and which values of it are tried."""
 
 from collections.abc import Sequence
 
@@ -21,25 +21,25 @@ REPLICAS = (1, 2, 3, 4, 6, 8)
 FLAT_NUMBERS = ("strength", "replicas", "coupling_variance")
 
 
-def choose_number(recipe: Recipe, goal: str, named: str | None) -> str:
-    """Which number a goal moves; refuses numbers that the recipe has not or that cannot serve the goal."""
-    owned = _list_numbers(recipe)
+def choose_parameter(recipe: Recipe, goal: str, named: str | None) -> str:
+    """Which hyper-parameter a goal moves; refuses what the recipe has not or cannot serve the goal."""
+    owned = _list_parameters(recipe)
     if goal == "loss":
         options = [name for name in FLAT_NUMBERS if name in owned and changes_the_distribution(recipe, name)]
         if not options:
             raise RunError(
-                f"`{recipe.name}` has no number that trades E[U] for flatness. Use `roughness_tilted()` or "
-                "`robust_ensemble()`."
+                f"`{recipe.name}` has no hyper-parameter that trades E[U] for flatness. Use "
+                "`roughness_tilted()` or `robust_ensemble()`."
             )
     else:
         options = ["step_size"] if "step_size" in owned else []
     moved = named if named is not None else (options or [None])[0]
     if moved is None:
         raise RunError(
-            f"`{recipe.name}` has no step size. Name the number to tune (`number=...`) among {sorted(owned)}."
+            f"`{recipe.name}` has no step size. Name the one to tune (`parameter=...`) among {sorted(owned)}."
         )
     if moved not in owned:
-        raise RunError(f"`tune(number={moved!r})`: `{recipe.name}` has {', '.join(sorted(owned))}.")
+        raise RunError(f"`tune(parameter={moved!r})`: `{recipe.name}` has {', '.join(sorted(owned))}.")
     if goal == "loss" and moved not in options:
         raise RunError(f"`tune(goal='loss')` moves {' or '.join(options)} of `{recipe.name}`; got {moved!r}.")
     if goal == "acceptance" and moved != "step_size":
@@ -49,13 +49,13 @@ def choose_number(recipe: Recipe, goal: str, named: str | None) -> str:
     if goal == "ess" and changes_the_distribution(recipe, moved):
         raise RunError(
             f"{moved} of `{recipe.name}` changes what is sampled, so effective draws do not compare. Use "
-            "`goal='loss'`, or name a number that leaves the distribution alone."
+            "`goal='loss'`, or name one that leaves the distribution alone."
         )
     return moved
 
 
 def changes_the_distribution(recipe: Recipe, moved: str) -> bool:
-    """Whether a number of an adjusted recipe changes the distribution of its position."""
+    """Whether a hyper-parameter of an adjusted recipe changes the distribution of its position."""
     if moved == "coupling_variance":
         return recipe.coupling.replicas is not None
     return moved in ("strength", "replicas", "center_weight", "inverse_temperature")
@@ -71,7 +71,7 @@ def check_values(recipe: Recipe, target: Target, moved: str, values: Sequence[fl
     for value in checked:
         if moved == "replicas" and value != int(value):
             raise RunError(f"`tune(values=...)` of replicas must be integers; got {value!r}.")
-        replace_number(recipe, moved, value).build(target, audit=False)
+        replace_parameter(recipe, moved, value).build(target, audit=False)
     return checked
 
 
@@ -86,18 +86,18 @@ def _list_default_values(target: Target, moved: str) -> list[float]:
         "replicas": REPLICAS,
     }
     if moved not in grids:
-        raise RunError(f"`tune(number={moved!r})` has no default grid; give `values`.")
+        raise RunError(f"`tune(parameter={moved!r})` has no default grid; give `values`.")
     return [float(value) for value in grids[moved]]
 
 
-def replace_number(recipe: Recipe, moved: str, value: float) -> Recipe:
-    """Return the recipe with a number set; that of replicas is one too, though it shapes the program."""
+def replace_parameter(recipe: Recipe, moved: str, value: float) -> Recipe:
+    """Return the recipe with a hyper-parameter set; replicas count as one, though they shape programs."""
     if moved != "replicas":
         return recipe.replace(**{moved: value})
     return recipe.with_replicas(int(value))
 
 
-def _list_numbers(recipe: Recipe) -> set[str]:
+def _list_parameters(recipe: Recipe) -> set[str]:
     ensemble = {"replicas"} if recipe.coupling.replicas is not None else set()
     return set(recipe.parameters) | ensemble
 

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.diagnostics.flatness.log_tables import log_table, normalize_table
 from steppe.diagnostics.states import is_exact_wanted
 from steppe.errors import RunError
@@ -16,10 +17,10 @@ from steppe.run.adaptation import TARGET_ACCEPTANCE, Adapt
 from steppe.run.progress import count_bar
 from steppe.samplers.langevin import dmala
 from steppe.target import Target
-from steppe.tune.grids import check_values, choose_number, replace_number
-from steppe.tune.trial import Trials, check_gradient_exists
+from steppe.tune.grids import check_values, choose_parameter, replace_parameter
+from steppe.tune.trial import Trials
 from steppe.tune.tuned import Measured, Trial, Tuned
-from steppe.validation import choice, count, positive, random_key
+from steppe.validation import count, positive, random_key
 
 Goal = Literal["acceptance", "ess", "loss"]
 
@@ -45,13 +46,14 @@ class Chosen(NamedTuple):
     extra_evaluations: float = 0.0
 
 
+@checked(RunError)
 def tune(
     recipe: Recipe,
     target: Target,
     *,
     key: Array,
     goal: Goal = "acceptance",
-    number: str | None = None,
+    parameter: str | None = None,
     values: Sequence[float] | None = None,
     acceptance: float = TARGET_ACCEPTANCE,
     loss: float | None = None,
@@ -75,11 +77,10 @@ def tune(
         `"acceptance"`: the step size at which `acceptance` of all proposals are accepted, by dual averaging
         over all chains. `"ess"`: the value with most effective draws per evaluation of the model. `"loss"`:
         the value at which a recipe that favours flat modes gives up `loss` nats of `E[U]` against `π`.
-    number
-        Which number to move: by default `"step_size"`, and for `"loss"` `"strength"` (λ) or `"replicas"` (y).
-        With `"ess"` also `"coupling_variance"` (η) or another one that does not change the distribution of
-        the
-        position; the step size is then adapted in warm-up for each value.
+    parameter
+        Which hyper-parameter to move: by default `"step_size"`, and for `"loss"` `"strength"` (λ) or
+        `"replicas"` (y). With `"ess"` also `"coupling_variance"` (η) or another one that does not change the
+        distribution of the position; the step size is then adapted in warm-up for each value.
     values
         Values to try, by default a grid in the units of the domain.
     acceptance
@@ -87,7 +88,7 @@ def tune(
     loss
         Wanted `E_π[U] − E[U]`, in nats.
     num_chains, num_warmup, num_draws
-        Length of one trial. All trials of a number share one compiled program, except those of `"replicas"`.
+        Length of one trial. All trials share one compiled program, except those of `"replicas"`.
     initial
         Starting positions, one per chain; uniform random ones by default.
     progress
@@ -105,12 +106,9 @@ def tune(
     no trial has ten of them per chain, the one with most accepted flips per step is chosen instead. The best
     of several noisy trials looks better than it is: judge the tuned recipe on another key.
     """
-    if not isinstance(recipe, Recipe):
-        raise RunError(f"`tune(recipe, target)` needs a recipe such as `steppe.dmala()`; got {recipe!r}.")
-    wanted = choice("tune(goal=...)", goal, Goal)
-    recipe.build(target, audit=False)  # refuses what does not fit
-    check_gradient_exists(recipe, target)
-    moved = choose_number(recipe, wanted, number)
+    wanted = goal
+    recipe.build(target)  # refuses what does not fit
+    moved = choose_parameter(recipe, wanted, parameter)
     trials = Trials(
         target,
         random_key("tune", key),
@@ -119,6 +117,10 @@ def tune(
         count("tune(num_draws=...)", num_draws),
         initial,
     )
+    if values is not None and wanted == "acceptance":
+        raise RunError("`tune(goal='acceptance')` searches by itself; leave `values` out.")
+    if loss is not None and wanted != "loss":
+        raise RunError("`tune(loss=...)` goes with `goal='loss'`; leave it out.")
     if wanted == "acceptance":
         total, search = len(AROUND) + 1, _search_acceptance(acceptance)
     else:
@@ -147,14 +149,14 @@ def _search_acceptance(wanted: float) -> Search:
         tried = []
         for factor in AROUND:
             value = found.step_size * factor
-            tried.append(trials.attempt(replace_number(recipe, "step_size", value), value))
+            tried.append(trials.attempt(replace_parameter(recipe, "step_size", value), value))
             report(1 + len(tried))
         best = tried[AROUND.index(1.0)]
         rate = best.acceptance_rate
         reason = f"{rate.value:.3f} ± {rate.error:.3f} of proposals are accepted; {wanted:g} was wanted."
         if abs(rate.value - wanted) > max(TOLERANCE, 3 * np.nan_to_num(rate.error)):
             reason += " No step size within the range of adaptation comes closer."
-        recipe = replace_number(recipe, "step_size", found.step_size)
+        recipe = replace_parameter(recipe, "step_size", found.step_size)
         return Chosen(recipe, tried, best, reason, found.num_evaluations)
 
     return search
@@ -166,7 +168,7 @@ def _search_efficiency(moved: str, grid: Sequence[float]) -> Search:
         adapt = Adapt(pooled=True) if adapts else False
         tried = []
         for value in grid:
-            tried.append(trials.attempt(replace_number(recipe, moved, value), value, adapt=adapt))
+            tried.append(trials.attempt(replace_parameter(recipe, moved, value), value, adapt=adapt))
             report(len(tried))
         best = max(tried, key=lambda trial: trial.ess_per_evaluation.value)
         reason = _explain_efficiency(moved, tried, best)
@@ -175,9 +177,9 @@ def _search_efficiency(moved: str, grid: Sequence[float]) -> Search:
                 f"Runs too short to count effective draws ({best.num_effective:.0f} at best): most flips."
             )
             best = max(tried, key=lambda trial: trial.flips_per_step.value)
-        recipe = replace_number(recipe, moved, best.value)
+        recipe = replace_parameter(recipe, moved, best.value)
         if adapts and best.step_size is not None:
-            recipe = replace_number(recipe, "step_size", best.step_size)
+            recipe = replace_parameter(recipe, "step_size", best.step_size)
         return Chosen(recipe, tried, best, reason)
 
     return search
@@ -211,7 +213,7 @@ def _search_loss(moved: str, grid: Sequence[float], loss: float | None) -> Searc
 
         def attempt(value: float) -> Trial:
             return trials.attempt(
-                replace_number(recipe, moved, value), value, adapt=adapt, reference=reference
+                replace_parameter(recipe, moved, value), value, adapt=adapt, reference=reference
             )
 
         tried: list[Trial] = []
@@ -225,9 +227,9 @@ def _search_loss(moved: str, grid: Sequence[float], loss: float | None) -> Searc
                 tried.append(attempt(float(value)))
                 report(len(tried))
         best = min(tried, key=lambda trial: abs(_read_loss(trial).value - wanted))
-        tuned = replace_number(recipe, moved, best.value)
+        tuned = replace_parameter(recipe, moved, best.value)
         if best.step_size is not None:
-            tuned = replace_number(tuned, "step_size", best.step_size)
+            tuned = replace_parameter(tuned, "step_size", best.step_size)
         return Chosen(tuned, tried, best, _explain_loss(best, reference, wanted, crossing is not None), spent)
 
     return search

@@ -5,13 +5,11 @@ Numbers of a recipe are traced, so all settings of one recipe run the same compi
 
 import dataclasses
 
-import jax
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.diagnostics.efficiency import efficiency
-from steppe.errors import GradientError
 from steppe.kernel.acceptance import Metropolis
 from steppe.kernel.blocks.metropolis import ProposalBlock
 from steppe.kernel.compose import Recipe
@@ -96,21 +94,6 @@ def adjust(recipe: Recipe) -> Recipe:
         for block in recipe.blocks
     )
     return dataclasses.replace(recipe, blocks=blocks)
-
-
-def check_gradient_exists(recipe: Recipe, target: Target) -> None:
-    """Refuse a recipe that needs a gradient where the log-density has none."""
-    if not recipe.uses_gradient:
-        return
-    position = jax.eval_shape(target.domain.draw, jax.random.key(0))
-    try:
-        jax.eval_shape(target.value_and_grad, position)
-    except Exception as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise GradientError(
-            f"`{recipe.name}` needs the gradient of the log-density, which cannot be taken: {reason} Give "
-            "`Target(..., value_and_grad=...)`, or use a recipe without gradient such as `gibbs()`."
-        ) from error
 
 
 def _average_over_chains(values: np.ndarray) -> Measured:

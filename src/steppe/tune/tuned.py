@@ -31,7 +31,7 @@ class Trial:
     Attributes
     ----------
     value
-        Of the number that was tuned.
+        Of the hyper-parameter that was tuned.
     step_size
         With which it ran: given, or adapted in warm-up; `None` for recipes without one.
     acceptance_rate, flips_per_step, log_density
@@ -65,9 +65,9 @@ class Tuned(Presented):
     Attributes
     ----------
     recipe
-        The recipe with the numbers chosen.
-    goal, number
-        What was wanted, and which number was moved for it.
+        The recipe with the hyper-parameters chosen.
+    goal, parameter
+        What was wanted, and which hyper-parameter was moved for it.
     trials
         Everything tried, by rising value.
     chosen
@@ -80,7 +80,7 @@ class Tuned(Presented):
 
     recipe: Recipe
     goal: str
-    number: str
+    parameter: str
     trials: tuple[Trial, ...]
     chosen: int
     reason: str
@@ -95,9 +95,9 @@ class Tuned(Presented):
         """Return everything as plain values, ready for JSON; `None` where a statistic is not known."""
         return {
             "recipe": self.recipe.name,
-            "numbers": {name: _to_plain(value) for name, value in self.recipe.parameters.items()},
+            "parameters": {name: _to_plain(value) for name, value in self.recipe.parameters.items()},
             "goal": self.goal,
-            "number": self.number,
+            "parameter": self.parameter,
             "chosen": self.chosen,
             "reason": self.reason,
             "num_evaluations": self.num_evaluations,
@@ -111,7 +111,7 @@ class Tuned(Presented):
         return present_tuning(self)
 
     def plot(self, path: str | Path | None = None) -> "Figure":
-        """Draw what was tried against the number, and save it if a path is given."""
+        """Draw what was tried against the hyper-parameter, and save it if a path is given."""
         from steppe.report.present_tuning import draw_trials
 
         return draw_trials(self, path)

@@ -8,7 +8,8 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import jit_by_work
-from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState
 from steppe.run.adaptation import TARGET_ACCEPTANCE
 from steppe.run.simulate import simulate

@@ -12,7 +12,8 @@ from jax import Array
 import steppe
 from steppe import datasets
 from steppe.compiling import quick_jit
-from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.simulate import simulate
 from steppe.targets.binary_network import BinaryNetwork, binary_network

@@ -13,7 +13,8 @@ from jax import Array
 
 from steppe.domain import Binary
 from steppe.intervals import LEVEL
-from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState
 from steppe.results import Estimate
 from steppe.run.simulate import simulate

@@ -13,7 +13,8 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import quick_jit
-from steppe.kernel.compose import Recipe, Sampler
+from steppe.kernel.compose import Recipe
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.simulate import simulate
 from steppe.targets.tsp import tsp_paper

@@ -20,10 +20,12 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.diagnostics.flatness.exact_entropy import LocalEntropy, positive_variance
 from steppe.diagnostics.flatness.log_tables import log_table, normalize_table, smooth
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
+from steppe.errors import TargetError
 from steppe.kernel.density import subtract_sums
 from steppe.kernel.distributions import Flips, Levels
 from steppe.kernel.keys import Keys
@@ -55,6 +57,7 @@ class _Particle(NamedTuple):
     table: Array  # differences of U, exact or to first order
 
 
+@checked(TargetError)
 def local_entropy(
     target: Target,
     positions: ArrayLike,

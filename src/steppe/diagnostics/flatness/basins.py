@@ -8,10 +8,11 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.diagnostics.flatness.log_tables import log_table, normalize_table, steepest_roots
 from steppe.diagnostics.neighbours import after, gains
 from steppe.diagnostics.states import Progress, flat_states, is_exact_wanted, map_states
-from steppe.errors import DomainError
+from steppe.errors import DomainError, TargetError
 from steppe.kernel.cost import makes_tables
 from steppe.target import Target
 from steppe.validation import count, positive
@@ -48,14 +49,14 @@ class LocalSearch(NamedTuple):
 
 
 class BasinMass(NamedTuple):
-    """How much mass climbs to which local maximum, heaviest first.
+    """How much mass ascends to which local maximum, heaviest first.
 
     Attributes
     ----------
     modes
         Local maxima, `(num_modes, *domain.shape)`.
     mass
-        Fraction of `π`, or of the states given, that climbs to each.
+        Fraction of `π`, or of the states given, that ascends to each.
     standard_error
         Of each share; zero when all states were enumerated.
     mode_log_density
@@ -95,6 +96,7 @@ class Occupancy(NamedTuple):
     exact_under_target: np.ndarray | None
 
 
+@checked(TargetError)
 def local_search(
     target: Target,
     positions: ArrayLike,
@@ -114,7 +116,7 @@ def local_search(
     max_steps
         Give up after this many changes.
     batch_size, progress
-        As in `single_site_differences`; a batch takes as long as its longest climb.
+        As in `single_site_differences`; a batch takes as long as its longest ascent.
 
     Notes
     -----
@@ -125,6 +127,7 @@ def local_search(
     return LocalSearch(**statistics, mean_log_density=float(np.mean(statistics["log_density"])))
 
 
+@checked(TargetError)
 def basin_mass(
     target: Target,
     positions: ArrayLike | None = None,
@@ -175,6 +178,7 @@ def basin_mass(
     )
 
 
+@checked(TargetError, positions=1, modes=1)
 def occupancy(
     positions: ArrayLike,
     modes: ArrayLike,

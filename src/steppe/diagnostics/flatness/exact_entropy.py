@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.arguments import checked
 from steppe.diagnostics.flatness.log_tables import (
     log_table,
     normalize_table,
@@ -23,7 +24,7 @@ from steppe.diagnostics.flatness.log_tables import (
 )
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import MAX_ENUMERATED, Domain
-from steppe.errors import DomainError, RecipeError
+from steppe.errors import DomainError, RecipeError, TargetError
 from steppe.target import Target
 from steppe.validation import positive
 
@@ -60,6 +61,7 @@ class LocalEntropy(NamedTuple):
     exact_under_target: dict[str, float] | None
 
 
+@checked(TargetError, centers=1)
 def local_entropy_enumerated(target: Target, centers: ArrayLike, coupling_variance: float) -> LocalEntropy:
     """Exact local entropy, from all states of a domain with at most 2**20 of them.
 
@@ -89,6 +91,7 @@ def local_entropy_enumerated(target: Target, centers: ArrayLike, coupling_varian
     return _exact(values, log_density, _expect(table, everywhere))
 
 
+@checked(TargetError)
 def local_entropy_ball(
     target: Target,
     positions: ArrayLike,

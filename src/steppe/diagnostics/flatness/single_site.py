@@ -12,10 +12,12 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe import validation
+from steppe.arguments import checked
 from steppe.diagnostics.flatness.log_tables import log_table, noisy_mean, normalize_table
 from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
+from steppe.errors import TargetError
 from steppe.target import Target
 from steppe.validation import count, not_negative
 
@@ -75,6 +77,7 @@ class NoiseDrop(NamedTuple):
     exact_under_target: dict[str, float] | None
 
 
+@checked(TargetError)
 def single_site_differences(
     target: Target,
     positions: ArrayLike,
@@ -113,6 +116,7 @@ def single_site_differences(
     )
 
 
+@checked(TargetError)
 def noise_drop(
     target: Target,
     positions: ArrayLike,

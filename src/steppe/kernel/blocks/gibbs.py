@@ -1,15 +1,15 @@
-"""Gibbs sampling, block Gibbs and Hamming balls: conditionals of a few sites given all others.
+"""Block Gibbs and Hamming balls: conditionals of a few sites given all others.
 
-All three draw the levels of a block of sites from a set of candidates, with weight `exp U`: the
-candidates are everything the block can be (Gibbs, block Gibbs) or a Hamming ball about a point that is
-itself uniform in the ball about the current levels (Hamming ball). No gradient is used. The change in
-`U` comes from the target's incremental form or difference table where it has one.
+Both draw the levels of a block of sites from a set of candidates, with weight `exp U`: the candidates are
+everything the block can be (block Gibbs) or a Hamming ball about a point that is itself uniform in the ball
+about the current levels (Hamming ball). No gradient is used. The change in `U` comes from the target's
+incremental form or difference table where it has one.
 """
 
 from functools import cache
 from itertools import combinations
 from math import comb
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -18,33 +18,20 @@ import numpy as np
 from jax import Array
 from jaxtyping import PyTree
 
-from steppe.domain import MAX_ENUMERATED
+from steppe.compiling import materialize
+from steppe.domain.base import MAX_ENUMERATED
 from steppe.errors import RecipeError
+from steppe.kernel.blocks.site_gibbs import ScanMemory, refresh_cache, start_scan
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.site_proposal import check_sites
-from steppe.kernel.types import POSITION, ChainState, StepInfo
+from steppe.kernel.types import POSITION, ChainState, StepInfo, Unprepared
 from steppe.random import draws
 from steppe.target import Target
 
 
-class GibbsMemory(NamedTuple):
-    """What a Gibbs block remembers from step to step.
-
-    Attributes
-    ----------
-    cache
-        The target's incremental cache, or `None` where it has no incremental form.
-    next_site
-        The next site of a systematic scan, or `None` for a random one.
-    """
-
-    cache: PyTree
-    next_site: Array | None
-
-
-class GibbsBlock(eqx.Module):
-    """Resample `block_size` sites, `num_updates` blocks one after another.
+class GibbsBlock(Unprepared, eqx.Module):
+    """Resample `block_size` sites jointly.
 
     Attributes
     ----------
@@ -52,8 +39,6 @@ class GibbsBlock(eqx.Module):
         Number of sites drawn jointly.
     radius
         How many of them may differ from the intermediate point, or `None` for any number.
-    num_updates
-        Number of blocks per step.
     scan
         `"random"`: every block is a uniform subset, which makes the step reversible. `"systematic"`:
         sites in order, wrapping around; stationary but not reversible.
@@ -63,7 +48,6 @@ class GibbsBlock(eqx.Module):
 
     block_size: int = eqx.field(static=True)
     radius: int | None = eqx.field(static=True, default=None)
-    num_updates: int = eqx.field(static=True, default=1)
     scan: Literal["random", "systematic"] = eqx.field(static=True, default="random")
 
     moves = POSITION
@@ -72,14 +56,10 @@ class GibbsBlock(eqx.Module):
     moves_replicas = False
 
     def init(
-        self, density: JointDensity, state: ChainState, previous: GibbsMemory | None = None
-    ) -> GibbsMemory:
+        self, density: JointDensity, state: ChainState, previous: ScanMemory | None = None
+    ) -> ScanMemory:
         """Fill the target's cache; a systematic scan begins at the first site, or goes on."""
-        incremental = density.target.incremental
-        cache = None if incremental is None else incremental.init(state.position)
-        if self.scan == "random":
-            return GibbsMemory(cache, None)
-        return GibbsMemory(cache, jnp.zeros((), jnp.int32) if previous is None else previous.next_site)
+        return start_scan(self.scan, density, state, previous)
 
     def count_evaluations(self, density: JointDensity) -> float:
         """Evaluations of one step: one per candidate, or what differences cost where the target has them."""
@@ -87,33 +67,23 @@ class GibbsBlock(eqx.Module):
         num_candidates = len(self._shifts(target))
         if target.incremental is not None:
             asked = size if self._is_single_site else size * num_candidates
-            return self.num_updates * asked / target.domain.num_sites
-        is_tabled = self._is_single_site and target.has_differences
-        return self.num_updates * (1 if is_tabled else num_candidates)
+            return asked / target.domain.num_sites
+        return 1 if self._is_single_site and target.has_differences else num_candidates
 
     def step(
-        self, keys: Keys, density: JointDensity, state: ChainState, own: GibbsMemory
-    ) -> tuple[ChainState, GibbsMemory, StepInfo]:
-        """Resample the blocks of one step."""
-
-        def update(
-            index: Array, carry: tuple[ChainState, GibbsMemory, Array]
-        ) -> tuple[ChainState, GibbsMemory, Array]:
-            current, own, num_nonfinite = carry
-            key_sites, key_draw = jax.random.split(jax.random.fold_in(keys.position, index))
-            sites, own = self.choose_sites(key_sites, density, current, own)
-            current, cache, nonfinite = self._resample(key_draw, density, current, own.cache, sites)
-            return current, own._replace(cache=cache), num_nonfinite + nonfinite
-
-        start = (state, own, jnp.zeros((), jnp.int32))
-        new, own, num_nonfinite = jax.lax.fori_loop(0, self.num_updates, update, start)
+        self, keys: Keys, density: JointDensity, state: ChainState, own: ScanMemory
+    ) -> tuple[ChainState, ScanMemory, StepInfo]:
+        """Resample one block."""
+        key_sites, key_draw = jax.random.split(jax.random.fold_in(keys.position, 0))
+        sites, own = self.choose_sites(key_sites, density, state, refresh_cache(density, state, own))
+        new, cache, num_nonfinite = self._resample(key_draw, density, state, own.cache, sites)
         info = StepInfo(
             acceptance_rate=jnp.ones((), new.log_density.dtype),
             is_accepted=jnp.ones((), bool),
             num_flips=jnp.sum(density.domain.differs(new.position, state.position)),
             num_nonfinite=num_nonfinite,
         )
-        return new, own, info
+        return new, own._replace(cache=cache), info
 
     def check(self, name: str, target: Target) -> None:
         """Refuse fewer sites than a block has, and blocks with too many joint levels."""
@@ -128,9 +98,8 @@ class GibbsBlock(eqx.Module):
             )
 
     def transition_matrix(self, density: JointDensity, center: Array | None) -> np.ndarray:
-        """Average over all blocks of sites, as often as a step updates."""
-        single = np.asarray(enumerate_updates(self, density))
-        return np.linalg.matrix_power(single, self.num_updates)
+        """Average over all blocks of sites."""
+        return np.asarray(enumerate_updates(self, density))
 
     def candidates(
         self, target: Target, state: ChainState, cache: PyTree, sites: Array, base: Array
@@ -167,12 +136,13 @@ class GibbsBlock(eqx.Module):
         return self.block_size == 1 or self.radius == 1
 
     def choose_sites(
-        self, key: Array, density: JointDensity, state: ChainState, own: GibbsMemory
-    ) -> tuple[Array, GibbsMemory]:
+        self, key: Array, density: JointDensity, state: ChainState, own: ScanMemory
+    ) -> tuple[Array, ScanMemory]:
         """Return the sites to resample next."""
         num_sites = density.domain.num_sites
         if own.next_site is None:
-            return draw_subset(key, num_sites, self.block_size), own
+            # Made once: XLA would draw them again for every number that is read there.
+            return materialize(lambda key: draw_subset(key, num_sites, self.block_size), key), own
         sites = (own.next_site + jnp.arange(self.block_size)) % num_sites
         return sites, own._replace(next_site=(own.next_site + self.block_size) % num_sites)
 
@@ -214,7 +184,11 @@ class GibbsBlock(eqx.Module):
         self, target: Target, state: ChainState, cache: PyTree, sites: Array, base: Array, levels: Array
     ) -> Array:
         """Differences to candidates that change at most one site of the base point."""
-        position, cache = _set_sites(target, state.position, cache, sites, base)
+        position = state.position
+        if self.radius is not None:
+            # Without a radius the base is where the sites are. To write it again would keep the old array
+            # alive, and XLA would copy the whole state at every site.
+            position, cache = _set_sites(target, position, cache, sites, base)
         if target.incremental is None:
             table = target.differences(position)[sites]
         else:

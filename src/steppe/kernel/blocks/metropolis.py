@@ -1,7 +1,8 @@
 """Metropolis–Hastings blocks: propose, evaluate, decide; and draws with nothing to decide."""
 
+import dataclasses
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 import equinox as eqx
 import jax
@@ -9,12 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.errors import DomainError
 from steppe.kernel.acceptance import Acceptance
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
-from steppe.kernel.types import Block, ChainState, Proposal, StepInfo, Variable
+from steppe.kernel.types import Block, ChainState, Proposal, StepInfo, Unprepared, Variable
 from steppe.numerics import total
 from steppe.random import draws
 from steppe.target import Target
@@ -23,7 +24,7 @@ Value = TypeVar("Value")
 Inner = TypeVar("Inner", bound=Block)
 
 
-class ProposalBlock(eqx.Module, Generic[Value]):
+class ProposalBlock(Unprepared, eqx.Module, Generic[Value]):
     """Draw from a proposal and take it or leave it with one scalar decision."""
 
     component_id = "proposal-block"
@@ -76,7 +77,7 @@ class ProposalBlock(eqx.Module, Generic[Value]):
         return np.asarray(enumerate_moves(self, density, center))
 
 
-class ConditionalDraw(eqx.Module, Generic[Value]):
+class ConditionalDraw(Unprepared, eqx.Module, Generic[Value]):
     """Draw from the conditional distribution of some variables; nothing is left to decide."""
 
     component_id = "conditional-draw"
@@ -131,9 +132,18 @@ class AroundBlock(eqx.Module, Generic[Inner]):
         """Whether the block leaves the joint density invariant."""
         return self.block.is_adjusted
 
+    @property
+    def chains_last(self) -> bool:
+        """Whether the block steps many chains faster where they stand on the last axis."""
+        return self.block.chains_last
+
     def check(self, name: str, target: Target) -> None:
         """Refuse what the block refuses."""
         self.block.check(name, target)
+
+    def prepare(self, target: Target) -> Self:
+        """Prepare the block."""
+        return dataclasses.replace(self, block=self.block.prepare(target))
 
 
 def decide(

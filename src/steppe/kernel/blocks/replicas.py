@@ -14,7 +14,7 @@ from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
-from steppe.kernel.types import CENTER, ChainState, StepInfo
+from steppe.kernel.types import CENTER, ChainState, StepInfo, Unprepared
 from steppe.target import Target
 
 
@@ -73,7 +73,7 @@ class CenterEvaluation(NamedTuple):
     gradient: Array
 
 
-class WeightedCenterBlock(eqx.Module):
+class WeightedCenterBlock(Unprepared, eqx.Module):
     """Move a lattice center that is itself weighted by `exp{γ U(c)}`: discrete Langevin and Metropolis.
 
     To the center, the replicas are one point (their mean) tied to it with variance `η / R`.

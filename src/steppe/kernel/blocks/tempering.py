@@ -1,12 +1,14 @@
-"""Parallel tempering: hot replicas of a chain travel far and hand their places down to the cold one.
+"""Parallel tempering: replicas at several temperatures that trade them, so that hot ones carry cold ones far.
 
-The joint density is the product of `exp{β_r U(θ_r)}` over temperatures. Moves within a temperature keep its
-factor, and swaps between neighbours are decided on, so the joint density is left invariant. The chain that
-is seen is the first, at `β = 1`; the others are the memory of the block.
+The joint density is the product of `exp{β_r U(θ_r)}` over the rungs of a ladder, from `β = 0` (or close to
+it) to 1. Moves at a rung keep its factor, and swaps between neighbours are decided on, so the joint density
+is left invariant. Swaps alternate between even and odd pairs (non-reversible tempering, Syed et al. 2022),
+which makes a replica travel along the ladder instead of diffusing. Replicas stay where they are in memory and
+their rungs move: a swap exchanges two integers. What is seen is the replica at the last rung.
 """
 
 import dataclasses
-from typing import NamedTuple, NoReturn
+from typing import Literal, NamedTuple, NoReturn
 
 import equinox as eqx
 import jax
@@ -18,120 +20,212 @@ from steppe.errors import DomainError
 from steppe.kernel.blocks.metropolis import AroundBlock
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
-from steppe.kernel.types import Block, ChainState, StepInfo
+from steppe.kernel.parameters import scale_parameter
+from steppe.kernel.types import Block, ChainState, RungStatistics, StepInfo
 from steppe.random import draws
 
+# Stands for β = 0, at which a forbidden state (`U = −inf`) would weigh `0 · ∞`; so it weighs 0.
+SMALLEST_BETA = 1e-30
 
-class Rung(NamedTuple):
-    """One temperature, or a stack of them: a chain and what the block that moves it remembers."""
+
+class Replica(NamedTuple):
+    """One replica, or a stack of them: a chain and what the block that moves it remembers."""
 
     chain: ChainState
     memory: PyTree
 
 
-class HotRungs(NamedTuple):
-    """What a tempered chain remembers beside its state.
+class Ladder(NamedTuple):
+    """What a tempered chain remembers.
 
     Attributes
     ----------
-    cold
-        What the block remembers of the cold chain.
-    hot
-        The hot chains, one per further temperature, with what the block remembers of them.
+    replicas
+        The replicas, stacked.
+    rung
+        At which rung every replica is.
+    num_rounds
+        Rounds so far; even and odd pairs take turns.
+    came_from
+        The end of the ladder at which every replica was last: 0 none, 1 the hot one, 2 the cold one after
+        the hot one.
+    round_trips
+        How often every replica came from the hot end to the cold one and back.
     """
 
-    cold: PyTree
-    hot: Rung
+    replicas: Replica
+    rung: Array
+    num_rounds: Array
+    came_from: Array
+    round_trips: Array
 
 
 class TemperedBlock(AroundBlock[Block]):
-    """Move every chain by the same block at its own temperature, then swap neighbours.
+    """Move every replica by the same block at its own temperature, then offer every second pair a swap.
 
     Attributes
     ----------
     block
-        How a chain moves.
+        How a replica moves.
     inverse_temperatures
-        `β_r` from 1 down, relative to that of the density.
+        `β_r`, increasing to 1, relative to that of the density.
+    step_scales
+        By what the step size of the block is multiplied at every rung.
+    fate
+        What becomes of the ladder before a run: `"adapted"` (number and place of the rungs), `"placed"`
+        (their place), or `"fixed"`.
     """
 
     component_id = "tempered-block"
 
-    inverse_temperatures: tuple[float, ...] = eqx.field(static=True)
+    inverse_temperatures: Array
+    step_scales: Array
+    fate: Literal["adapted", "placed", "fixed"] = eqx.field(static=True, default="fixed")
 
     moves_replicas = False
 
     @property
     def uses_gradient(self) -> bool:
-        """Whether chains move by the gradient."""
+        """Whether replicas move by the gradient."""
         return self.block.uses_gradient
 
-    def init(self, density: JointDensity, state: ChainState, previous: HotRungs | None = None) -> HotRungs:
-        """Start all hot chains where the cold one starts."""
-        num_hot = len(self.inverse_temperatures) - 1
-        cold = self.block.init(density, state, None if previous is None else previous.cold)
-        rung = Rung(state, cold)
-        hot = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_hot, *jnp.shape(leaf))), rung)
-        return HotRungs(cold, hot)
+    @property
+    def num_rungs(self) -> int:
+        """Number of temperatures."""
+        return len(self.inverse_temperatures)
+
+    @property
+    def axis(self) -> int:
+        """Where replicas stand in arrays."""
+        return -1 if self.block.chains_last else 0
+
+    def init(self, density: JointDensity, state: ChainState, previous: Ladder | None = None) -> Ladder:
+        """Start all replicas where the chain starts; after a change of the target they keep their places."""
+        size = self.num_rungs
+        if previous is not None:
+            replicas = jax.vmap(lambda replica: self._refresh(density, replica), self.axis, self.axis)(
+                previous.replicas
+            )
+            return previous._replace(replicas=replicas)
+        one = Replica(state, self.block.init(density, state))
+        replicas = jax.vmap(lambda _: one, out_axes=self.axis)(jnp.arange(size))
+        zeros = jnp.zeros(size, jnp.int32)
+        return Ladder(replicas, jnp.arange(size), jnp.zeros((), jnp.int32), zeros, zeros)
+
+    def _refresh(self, density: JointDensity, replica: Replica) -> Replica:
+        old = replica.chain
+        if self.uses_gradient:
+            chain = density.evaluate(old.position, old.center)
+        else:
+            chain = old._replace(log_density=density.target.log_density(old.position))
+        return Replica(chain, self.block.init(density, chain, replica.memory))
 
     def step(
-        self, keys: Keys, density: JointDensity, state: ChainState, own: HotRungs
-    ) -> tuple[ChainState, HotRungs, StepInfo]:
-        """Move all chains and swap; reports the mean acceptance and the flips of the cold chain."""
-        rungs = jax.tree.map(
-            lambda one, others: jnp.concatenate([one[None], others]), Rung(state, own.cold), own.hot
-        )
-        betas = jnp.asarray(self.inverse_temperatures, state.log_density.dtype)
+        self, keys: Keys, density: JointDensity, state: ChainState, own: Ladder
+    ) -> tuple[ChainState, Ladder, StepInfo]:
+        """Move all replicas and swap; reports the acceptance and the flips at the cold end."""
+        betas, scales = self.inverse_temperatures[own.rung], self.step_scales[own.rung]
 
-        def move(beta: Array, key: Array, accept_key: Array, rung: Rung) -> tuple[Rung, StepInfo]:
+        def move(
+            beta: Array, scale: Array, key: Array, accept_key: Array, replica: Replica
+        ) -> tuple[Replica, StepInfo]:
+            beta = jnp.maximum(beta, SMALLEST_BETA)
             there = dataclasses.replace(density, inverse_temperature=density.inverse_temperature * beta)
             here = Keys(keys.center, key, accept_key)
-            chain, memory, info = self.block.step(here, there, rung.chain, rung.memory)
+            block = scale_parameter(self.block, "step_size", scale)
+            chain, memory, info = block.step(here, there, replica.chain, replica.memory)
             assert info is not None
-            return Rung(chain, memory), info
+            return Replica(chain, memory), info
 
-        move_keys, accept_keys = (jax.random.split(key, len(betas)) for key in (keys.position, keys.accept))
-        moved, info = jax.vmap(move)(betas, move_keys, accept_keys, rungs)
-        order, is_swapped = self.swap(density, keys.center, moved.chain.log_density)
-        rungs = jax.tree.map(lambda leaf: leaf[order], moved)
-        cold, hot = (jax.tree.map(lambda leaf, part=part: leaf[part], rungs) for part in (0, slice(1, None)))
+        move_keys, accept_keys = (
+            jax.random.split(key, self.num_rungs) for key in (keys.position, keys.accept)
+        )
+        axis = self.axis
+        replicas, info = jax.vmap(move, (0, 0, 0, 0, axis), (axis, 0))(
+            betas, scales, move_keys, accept_keys, own.replicas
+        )
+        by_rung = invert(own.rung)
+        log_density = replicas.chain.log_density[by_rung]
+        new_by_rung = self.swap(density, keys.center, own.num_rounds, log_density, by_rung)
+        ladder = self._count_trips(own, replicas, invert(new_by_rung))
+        seen = jax.tree.map(lambda leaf: jnp.take(leaf, new_by_rung[-1], axis=axis), replicas.chain)
         return (
-            cold.chain,
-            HotRungs(cold.memory, hot),
+            seen,
+            ladder,
             StepInfo(
-                acceptance_rate=jnp.mean(info.acceptance_rate),
-                is_accepted=jnp.any(info.is_accepted) | is_swapped,
-                num_flips=jnp.sum(density.domain.differs(cold.chain.position, state.position)),
+                acceptance_rate=info.acceptance_rate[by_rung[-1]],
+                is_accepted=jnp.any(info.is_accepted) | jnp.any(new_by_rung != by_rung),
+                num_flips=jnp.sum(density.domain.differs(seen.position, state.position)),
                 num_nonfinite=jnp.sum(info.num_nonfinite),
+                rungs=RungStatistics(
+                    log_density=log_density,
+                    acceptance_rate=info.acceptance_rate[by_rung],
+                    swap_rate=self.swap_rates(density, log_density),
+                    rung=ladder.rung,
+                    round_trips=jnp.sum(ladder.round_trips),
+                ),
             ),
         )
 
-    def swap(self, density: JointDensity, key: Array, log_density: Array) -> tuple[Array, Array]:
-        """Decide on swaps of neighbours, even places first: who is where, and whether anyone moved."""
-        last = len(self.inverse_temperatures) - 1
-        order = jnp.arange(last + 1)
-        is_swapped = jnp.zeros((), bool)
-        for place in (*range(0, last, 2), *range(1, last, 2)):
-            pair = order[jnp.array([place, place + 1])]
-            log_ratio = self.swap_log_ratio(density, place, log_density[pair])
-            accepted = draws.log_uniform(jax.random.fold_in(key, place)) < log_ratio
-            order = order.at[place].set(jnp.where(accepted, pair[1], pair[0]))
-            order = order.at[place + 1].set(jnp.where(accepted, pair[0], pair[1]))
-            is_swapped |= accepted
-        return order, is_swapped
+    def _count_trips(self, own: Ladder, replicas: Replica, rung: Array) -> Ladder:
+        is_hot, is_cold = rung == 0, rung == self.num_rungs - 1
+        is_back = is_hot & (own.came_from == 2)
+        came_from = jnp.where(is_hot, 1, jnp.where(is_cold & (own.came_from == 1), 2, own.came_from))
+        return Ladder(replicas, rung, own.num_rounds + 1, came_from, own.round_trips + is_back)
 
-    def swap_log_ratio(self, density: JointDensity, place: int, pair: Array) -> Array:
-        """`(β_r − β_s)(U_s − U_r)` for the neighbours `r = place` and `s = place + 1`."""
-        colder, hotter = self.inverse_temperatures[place : place + 2]
-        return density.inverse_temperature * (colder - hotter) * (pair[1] - pair[0])
+    def swap(
+        self, density: JointDensity, key: Array, num_rounds: Array, log_density: Array, by_rung: Array
+    ) -> Array:
+        """Decide on swaps of every second pair of neighbours: the replica at every rung.
+
+        Parameters
+        ----------
+        density
+            Whose inverse temperature that of the rungs is relative to.
+        key
+            Key of the round.
+        num_rounds
+            Rounds so far: an even number offers swaps to the pairs (0, 1), (2, 3), …, an odd one to the
+            others.
+        log_density, by_rung
+            `U` at every rung, and the replica there.
+        """
+        pairs = jnp.arange(self.num_rungs - 1)
+        uniforms = jax.vmap(lambda pair: draws.log_uniform(jax.random.fold_in(key, pair)))(pairs)
+        is_offered = self.is_offered(num_rounds, pairs)
+        is_swapped = is_offered & (uniforms < self.swap_log_ratios(density, log_density))
+        no = jnp.zeros(1, bool)
+        up, down = jnp.concatenate([is_swapped, no]), jnp.concatenate([no, is_swapped])
+        moved_up, moved_down = jnp.roll(by_rung, -1), jnp.roll(by_rung, 1)
+        return jnp.where(up, moved_up, jnp.where(down, moved_down, by_rung))
+
+    def is_offered(self, num_rounds: Array, pairs: Array) -> Array:
+        """Whether a pair of neighbours, known by the hotter one, may swap in a round."""
+        return pairs % 2 == num_rounds % 2
+
+    def swap_log_ratios(self, density: JointDensity, log_density: Array) -> Array:
+        """`(β_{r+1} − β_r)(U_r − U_{r+1})` of every pair of neighbours."""
+        steps = density.inverse_temperature * jnp.diff(self.inverse_temperatures)
+        return -steps * jnp.diff(log_density)
+
+    def swap_rates(self, density: JointDensity, log_density: Array) -> Array:
+        """Probability with which every pair of neighbours swaps, if it is offered to."""
+        ratios = self.swap_log_ratios(density, log_density)
+        return jnp.where(jnp.isnan(ratios), 0, jnp.exp(jnp.minimum(ratios, 0)))
 
     def count_evaluations(self, density: JointDensity) -> float:
-        """Evaluations of one step: those of every chain; swaps cost none."""
-        return len(self.inverse_temperatures) * self.block.count_evaluations(density)
+        """Evaluations of one step: those of every replica; swaps cost none."""
+        return self.num_rungs * self.block.count_evaluations(density)
 
     def transition_matrix(self, density: JointDensity, center: Array | None) -> NoReturn:
-        """Refuse: the hot chains are part of the state."""
+        """Refuse: all replicas are part of the state."""
         raise DomainError(
-            "A tempered recipe carries hot chains beside its position, which alone has no transition matrix. "
-            "Use its base recipe, or sample."
+            "A tempered recipe carries hot replicas beside its position, which alone has no transition "
+            "matrix. Use its base recipe, or sample."
         )
+
+
+def invert(permutation: Array) -> Array:
+    """Return the inverse of a short permutation, without a sort."""
+    places = jnp.arange(permutation.shape[0])
+    return jnp.sum(jnp.where(permutation == places[:, None], places, 0), axis=1)

@@ -8,10 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import DrawKeys
-from steppe.kernel.proposals.site_proposal import SiteProposal, check_sites
+from steppe.kernel.proposals.site_proposal import (
+    Balancing,
+    Differences,
+    SiteProposal,
+    check_sites,
+    flip_changes,
+    level_changes,
+    log_balance,
+)
 from steppe.kernel.types import ChainState
 from steppe.numerics import first_maximum, log_sum_exp
 from steppe.random import draws
@@ -68,6 +76,8 @@ class Picks(NamedTuple):
 class GibbsWithGradients(SiteProposal):
     """Change `num_flips` sites, each change with weight `exp(½ g·(e_k − θ_i))`.
 
+    Other balancing functions and exact changes may take the place of the square root and the gradient.
+
     For more than one flip the ordered path is part of the move, and the reverse move walks it
     backwards with weights taken at the new state, so Metropolis stays exact with one gradient a step.
     """
@@ -75,16 +85,22 @@ class GibbsWithGradients(SiteProposal):
     component_id = "gibbs-with-gradients"
 
     num_flips: int = eqx.field(static=True)
+    balancing: Balancing = eqx.field(static=True, default="sqrt")
+    differences: Differences = eqx.field(static=True, default="gradient")
+
+    def count_evaluations(self, density: JointDensity) -> int:
+        """Evaluations beyond that of the proposed state: those of exact differences."""
+        return self.count_tables(density, self.differences)
 
     def at(self, density: JointDensity, state: ChainState) -> Picks:
         """Softmax over all one-site changes, without replacement of sites."""
-        domain, gradient = density.domain, density.gradient(state)
+        domain = density.domain
         levels = domain.to_levels(state.position).astype(jnp.int32)
         if domain.is_two_level:
-            scores = 0.5 * domain.flip_slopes(state.position, gradient)[:, None]
+            scores = log_balance(self.balancing, flip_changes(density, state, self.differences))[:, None]
         else:
             stays = jnp.arange(domain.max_levels) == levels[:, None]
-            scores = 0.5 * domain.slopes(state.position, gradient)
+            scores = log_balance(self.balancing, level_changes(density, state, self.differences))
             scores = jnp.where(domain.level_mask & ~stays, scores, -jnp.inf)
         return Picks(domain, levels, scores, self.num_flips)
 

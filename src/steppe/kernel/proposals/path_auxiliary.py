@@ -10,7 +10,7 @@ from jax import Array
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.gibbs_with_gradients import GibbsWithGradients, Path, Picks
-from steppe.kernel.proposals.site_proposal import SiteProposal, check_sites
+from steppe.kernel.proposals.site_proposal import Balancing, Differences, SiteProposal, check_sites
 from steppe.kernel.types import ChainState
 from steppe.target import Target
 
@@ -50,10 +50,17 @@ class PathAuxiliary(SiteProposal):
     component_id = "path-auxiliary"
 
     num_flips: int = eqx.field(static=True)
+    balancing: Balancing = eqx.field(static=True, default="sqrt")
+    differences: Differences = eqx.field(static=True, default="gradient")
+
+    def count_evaluations(self, density: JointDensity) -> int:
+        """Evaluations beyond that of the proposed state: those of exact differences."""
+        return self.count_tables(density, self.differences)
 
     def at(self, density: JointDensity, state: ChainState) -> CutPicks:
         """Softmax over all one-site changes, without replacement of sites, for every length."""
-        return CutPicks(GibbsWithGradients(self.num_flips).at(density, state))
+        whole = GibbsWithGradients(self.num_flips, self.balancing, self.differences)
+        return CutPicks(whole.at(density, state))
 
     def apply(self, density: JointDensity, state: ChainState, value: CutPath) -> ChainState:
         """Evaluate the end of the path."""

@@ -1,12 +1,68 @@
-"""What proposals that change the levels of sites share."""
+"""What proposals that change the levels of sites share: how they weigh changes, and what they refuse.
+
+An informed proposal gives a change the weight `g(t)` of its ratio of densities `t = exp Δ`. With a balancing
+function, `g(t) = t g(1/t)`, it is reversible where changes are small (Zanella 2020); Metropolis repairs
+the rest, for these and any others. `Δ` is predicted by the gradient, or exact.
+"""
+
+from typing import Literal
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jax import Array
 
 from steppe.errors import RecipeError
-from steppe.kernel.density import JointDensity
+from steppe.kernel.density import JointDensity, evaluations_per_site_table
 from steppe.kernel.types import POSITION, ChainState
 from steppe.target import Target
+from steppe.validation import choice
+
+Balancing = Literal["sqrt", "barker", "min", "max"]
+Differences = Literal["gradient", "exact"]
+
+
+def choose_weights(
+    name: str, balancing: Balancing, differences: Differences
+) -> tuple[Balancing, Differences]:
+    """Return how a recipe weighs changes, refusing words that mean nothing."""
+    return (
+        choice(f"{name}(balancing=...)", balancing, Balancing),
+        choice(f"{name}(differences=...)", differences, Differences),
+    )
+
+
+def log_balance(balancing: Balancing, change: Array) -> Array:
+    """`log g(exp Δ)` for `g(t) = √t`, `t/(1 + t)`, `min(1, t)` or `max(1, t)`."""
+    if balancing == "barker":
+        return jax.nn.log_sigmoid(change)
+    if balancing == "min":
+        return jnp.minimum(change, 0)
+    return jnp.maximum(change, 0) if balancing == "max" else 0.5 * change
+
+
+def flip_changes(density: JointDensity, state: ChainState, differences: Differences) -> Array:
+    """Change of the joint log-density by every flip of a two-level site, predicted or exact."""
+    domain, position = density.domain, state.position
+    if differences == "gradient":
+        return domain.flip_slopes(position, density.gradient(state))
+    others = 1 - domain.to_levels(position).astype(jnp.int32)
+    exact = jnp.take_along_axis(density.target.differences(position), others[:, None], axis=1)[:, 0]
+    change = density.inverse_temperature * exact
+    if not density.coupling.has_center:
+        return change
+    return change + domain.flip_slopes(position, density.coupling.pull(position, state.center))
+
+
+def level_changes(density: JointDensity, state: ChainState, differences: Differences) -> Array:
+    """Change of the joint log-density by every level of every site, predicted or exact."""
+    domain, position = density.domain, state.position
+    if differences == "gradient":
+        return domain.slopes(position, density.gradient(state))
+    change = density.inverse_temperature * density.target.differences(position)
+    if not density.coupling.has_center:
+        return change
+    return change + domain.slopes(position, density.coupling.pull(position, state.center))
 
 
 class SiteProposal(eqx.Module):
@@ -18,6 +74,11 @@ class SiteProposal(eqx.Module):
     def count_evaluations(self, density: JointDensity) -> int:
         """Evaluations beyond that of the proposed state: none."""
         return 0
+
+    @staticmethod
+    def count_tables(density: JointDensity, differences: Differences) -> int:
+        """Evaluations of the tables of exact differences, one on the way there and one back."""
+        return 0 if differences == "gradient" else 2 * evaluations_per_site_table(density.target)
 
     def check(self, name: str, target: Target) -> None:
         """Refuse domains whose sites cannot be changed one by one."""

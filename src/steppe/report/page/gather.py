@@ -7,7 +7,7 @@ from steppe.errors import RunError, SteppeError, StorageError
 from steppe.report.page.view import Gathered, Picture, Section
 from steppe.report.present_run import describe_figures, draw_figures, present_description
 from steppe.results import FILE_NAME, Results, Verdict, read_results
-from steppe.run.result import Run, read_run
+from steppe.run.result import Run, open_run
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.shards import find_shards
 
@@ -32,32 +32,13 @@ def gather(directory: Path) -> Gathered:
             problems.append(str(error).replace(str(path), str(path.relative_to(directory))))
         else:
             sections.append(Section(results, _read_pictures(results, path.parent / FIGURES)))
-    if shards := _find_shards(directory):
-        problems += _name_problems(directory, shards)
-        sections.append(gather_run(read_run(directory, shards)))
+    if RunDirectory(directory).exists or find_shards(directory):
+        run = open_run(directory)
+        sections.append(gather_run(run))
+        problems += [f"Damaged, or still being written: {problem}" for problem in run.problems]
     if not sections:
         raise RunError(problems[0] if problems else _explain_nothing(directory))
     return Gathered(sections, problems)
-
-
-def _find_shards(directory: Path) -> list[RunDirectory]:
-    """The run in a directory, or the shards of one; empty if there is none."""
-    whole = RunDirectory(directory, keeps_rows=True)
-    return [whole] if whole.exists else find_shards(directory, keeps_rows=True)
-
-
-def _name_problems(directory: Path, shards: list[RunDirectory]) -> list[str]:
-    """A sentence for everything of a run that is damaged or still being written."""
-    return [
-        f"Damaged, or still being written: {name_shard(directory, shard)}{problem}"
-        for shard in shards
-        for problem in shard.problems()
-    ]
-
-
-def name_shard(directory: Path, shard: RunDirectory) -> str:
-    """How a sentence about a shard begins; empty where it is the whole run."""
-    return "" if shard.path == directory else f"{shard.path.name}: "
 
 
 def gather_run(run: Run) -> Section:

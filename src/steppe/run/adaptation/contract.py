@@ -1,9 +1,11 @@
 """The contract of an adaptation."""
 
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from steppe.kernel.compose import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
+
+if TYPE_CHECKING:
+    from steppe.kernel.sampler import Sampler
 
 A = TypeVar("A")
 O = TypeVar("O")  # noqa: E741 - what is observed
@@ -13,11 +15,11 @@ O = TypeVar("O")  # noqa: E741 - what is observed
 class Adaptation(Protocol[A, O]):
     """A transformation of samplers that learns from their steps."""
 
-    def init(self, sampler: Sampler) -> A:
+    def init(self, sampler: "Sampler") -> A:
         """Begin at the hyper-parameters of the sampler."""
         ...
 
-    def observe(self, sampler: Sampler, state: SamplerState, info: StepInfo) -> O:
+    def observe(self, sampler: "Sampler", state: SamplerState, info: StepInfo) -> O:
         """Return what is learned from: numbers whose mean over chains means the same."""
         ...
 
@@ -25,7 +27,7 @@ class Adaptation(Protocol[A, O]):
         """Take one observation into account."""
         ...
 
-    def apply(self, sampler: Sampler, adapted: A) -> Sampler:
+    def apply(self, sampler: "Sampler", adapted: A) -> "Sampler":
         """Return the sampler with adapted hyper-parameters."""
         ...
 

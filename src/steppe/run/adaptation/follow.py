@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.kernel.compose import Sampler
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.adaptation.warmup import STEP_RANGE, TARGET_ACCEPTANCE
 

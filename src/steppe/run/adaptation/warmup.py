@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from steppe.errors import RunError
-from steppe.kernel.compose import Sampler
+from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.adaptation.dual_averaging import DualAveraging
 from steppe.run.adaptation.robbins_monro import RobbinsMonro

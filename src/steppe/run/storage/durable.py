@@ -1,21 +1,46 @@
-"""Durable files of a run: JSON and arrays that carry digests, and the lock of the one writer."""
+"""Durable files of a run: JSON that carries its digest, arrays as plain bytes, the lock of the one writer.
+
+Arrays are written one after another without headers; what they are stands in a document with a digest, as
+columns. A reader knows how many bytes to expect before it reads any, and runs nothing that it reads.
+"""
 
 import contextlib
 import hashlib
-import io
 import json
-import zipfile
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Annotated, Any
 
 import numpy as np
 from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field
 
 from steppe.atomic import write_atomically
 from steppe.errors import DamagedRunError, StorageError
 
 TEMPORARY = ".partial"
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class Strict(BaseModel):
+    """Nothing unknown, nothing converted, nothing infinite."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, strict=True)
+
+
+class Column(Strict):
+    """Name, type and shape of an array; of one row of it where rows are stored."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,1000}$")]
+    dtype: Annotated[str, Field(pattern=r"^[<>|][biuf][1248]$")]
+    shape: list[Annotated[int, Field(ge=0, lt=2**40)]]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes it takes."""
+        return math.prod(self.shape) * int(self.dtype[2])
 
 
 def take_lock(directory: Path) -> contextlib.ExitStack:
@@ -40,110 +65,124 @@ def take_lock(directory: Path) -> contextlib.ExitStack:
     return held
 
 
-def write_bytes(path: Path, content: bytes | memoryview) -> dict[str, Any]:
-    """Put a file in place atomically and durably; return its size and digest."""
-    try:
+# ---- documents -------------------------------------------------------------------------------------
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Put a file in place atomically and durably."""
+    with storing(path, len(content)):
         write_atomically(path, content, path.with_name(path.name + TEMPORARY))
+
+
+@contextlib.contextmanager
+def storing(path: Path, num_bytes: int) -> Any:
+    """Say what could not be written, and that nothing is lost."""
+    try:
+        yield
+    except StorageError:
+        raise
     except OSError as error:
         raise StorageError(
-            f"Could not write {path.name} ({len(content)} bytes needed): {error.strerror or error}. "
+            f"Could not write {path.name} ({num_bytes} bytes needed): {error.strerror or error}. "
             "Everything committed before is intact; free space or permissions and resume."
         ) from error
-    return {"file": path.name, "bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a JSON document that carries the digest of itself."""
-    sealed = {**content, "sha256": hashlib.sha256(_canonical(content)).hexdigest()}
-    return write_bytes(path, _print(sealed))
+def write_json(path: Path, content: Mapping[str, Any]) -> str:
+    """Write a JSON document that carries the digest of itself, and return that."""
+    seal = seal_json(content)
+    write_bytes(path, _print({**content, "sha256": seal}))
+    return seal
 
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read a JSON document and check it against the digest it carries."""
+    printed = read_bytes(path)
     try:
-        printed = path.read_bytes()
         content = json.loads(printed)
         is_as_written = _print(content) == printed
         seal = content.pop("sha256")
-    except FileNotFoundError:
-        raise DamagedRunError(f"{path.name} is missing.") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedRunError(f"{path.name} cannot be read as JSON: {error}.") from error
     # Not even a space may differ: who looks for damage wants to hear of every byte.
-    if not is_as_written or hashlib.sha256(_canonical(content)).hexdigest() != seal:
+    if not is_as_written or seal_json(content) != seal:
         raise DamagedRunError(f"{path.name} does not match the digest it carries.")
     return content
 
 
-def write_arrays(
-    path: Path, arrays: Mapping[str, np.ndarray], scratch: io.BytesIO | None = None
-) -> dict[str, Any]:
-    """Write named arrays as an uncompressed npz file.
-
-    Parameters
-    ----------
-    path
-        Where.
-    arrays
-        What, by name.
-    scratch
-        Memory to put the file together in. Touching fresh memory costs as much as digesting it, so that
-        whoever writes again and again keeps some.
-    """
-    buffer = io.BytesIO() if scratch is None else scratch
-    buffer.seek(0)
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                _write_array(entry, np.asarray(array, order="C"))
-    with buffer.getbuffer() as whole, whole[: buffer.tell()] as content:
-        return write_bytes(path, content)
-
-
-def _write_array(entry: IO[bytes], array: np.ndarray) -> None:
-    # `np.save` would copy a large array twice on its way into a file that is not on disk.
-    header = np.lib.format.header_data_from_array_1_0(array)
-    np.lib.format.write_array_header_1_0(entry, header)
-    if array.size:
-        entry.write(array.reshape(-1).view(np.uint8).data)
-
-
-def read_arrays(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Read arrays back after checking size and digest, so that nothing unexpected is allocated or run."""
-    content = check_bytes(path, record)
+def read_bytes(path: Path, first: int = 0, count: int = -1) -> bytes:
+    """Read a file, or so many bytes of it from some byte on."""
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            stored = [entry.compress_type == zipfile.ZIP_STORED for entry in archive.infolist()]
-            declared = sum(entry.file_size for entry in archive.infolist())
-        if not all(stored) or declared > len(content):
-            raise DamagedRunError(f"{path.name} declares more data than it holds.")
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, KeyError, OSError, EOFError) as error:
-        raise DamagedRunError(f"{path.name} cannot be read as arrays: {error}.") from error
-
-
-def check_bytes(path: Path, record: Mapping[str, Any]) -> bytes:
-    """Return the content of a file that has the recorded size and digest."""
-    try:
-        size = path.stat().st_size
-        if size != record["bytes"]:
-            raise DamagedRunError(f"{path.name} has {size} bytes instead of {record['bytes']}.")
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            file.seek(first)
+            return file.read(count)
     except FileNotFoundError:
         raise DamagedRunError(f"{path.name} is missing.") from None
-    except DamagedRunError:
-        raise
     except OSError as error:
         raise DamagedRunError(f"{path.name} cannot be read: {error.strerror or error}.") from error
-    if hashlib.sha256(content).hexdigest() != record["sha256"]:
-        raise DamagedRunError(f"{path.name} does not match its recorded digest.")
-    return content
+
+
+def seal_json(content: Mapping[str, Any]) -> str:
+    """Digest of a document."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def _print(sealed: Mapping[str, Any]) -> bytes:
     return json.dumps(sealed, indent=1, sort_keys=True).encode() + b"\n"
 
 
-def _canonical(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
+# ---- arrays ----------------------------------------------------------------------------------------
+
+
+def describe_columns(arrays: Mapping[str, np.ndarray], num_leading: int = 0) -> list[Column]:
+    """Return what arrays are, without their leading axes."""
+    return [
+        Column(name=name, dtype=array.dtype.str, shape=list(array.shape[num_leading:]))
+        for name, array in arrays.items()
+    ]
+
+
+def pack(arrays: Iterable[np.ndarray]) -> list[memoryview]:
+    """Return the bytes of arrays, one after another; contiguous ones are not copied."""
+    return [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays]
+
+
+def digest(pieces: Iterable[bytes | memoryview]) -> str:
+    """SHA-256 of pieces as if they were one."""
+    total = hashlib.sha256()
+    for piece in pieces:
+        total.update(piece)
+    return total.hexdigest()
+
+
+def unpack(
+    content: bytes | memoryview, columns: Iterable[tuple[str, str, Sequence[int]]]
+) -> dict[str, np.ndarray]:
+    """Return the arrays that were packed, from name, type and shape; the number of bytes was checked."""
+    arrays, first = {}, 0
+    for name, dtype, shape in columns:
+        size = math.prod(shape)
+        flat = np.frombuffer(content, dtype, size, first) if size else np.empty(0, dtype)
+        arrays[name] = flat.reshape(shape)
+        first += flat.nbytes
+    return arrays
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """Write named arrays; return the record to read them back by."""
+    pieces = pack(arrays.values())
+    write_bytes(path, b"".join(pieces))
+    columns = [column.model_dump() for column in describe_columns(arrays)]
+    return {"file": path.name, "sha256": digest(pieces), "columns": columns}
+
+
+def read_arrays(path: Path, record: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Read arrays back after checking size and digest, so that nothing unexpected is allocated or run."""
+    columns = [Column.model_validate(column) for column in record["columns"]]
+    content = read_bytes(path)
+    expected = sum(column.num_bytes for column in columns)
+    if len(content) != expected:
+        raise DamagedRunError(f"{path.name} has {len(content)} bytes instead of {expected}.")
+    if digest([content]) != record["sha256"]:
+        raise DamagedRunError(f"{path.name} does not match its recorded digest.")
+    return unpack(content, [(column.name, column.dtype, column.shape) for column in columns])

@@ -8,15 +8,18 @@ from typing import NamedTuple
 import numpy as np
 
 from steppe.errors import DamagedRunError
-from steppe.run.storage.directory import RunDirectory
-from steppe.run.storage.durable import read_json
-from steppe.run.storage.record import Manifest, RunRecord, SegmentRecord, read_manifest
-from steppe.run.storage.segments import read_rows
+from steppe.run.storage import journal as lines
+from steppe.run.storage.directory import RECORD, ROWS, RunDirectory
+from steppe.run.storage.durable import digest, read_bytes, read_json, seal_json
+from steppe.run.storage.journal import RowLayout, read_newest, read_opening
+from steppe.run.storage.record import Commit, RunRecord
 from steppe.run.storage.shards import find_run, join_records
 from steppe.trace import join
 
-# The newest segments are read until they hold so many bytes; a longer run is judged by its recent past.
+# The newest rows are read until they have so many bytes; a longer run is judged by its recent past.
 WINDOW_BYTES = 64 * 2**20
+TAIL_BYTES = 2**18
+MAX_COMMIT_BYTES = 2**34
 
 
 class Glance(NamedTuple):
@@ -35,7 +38,7 @@ class Glance(NamedTuple):
     seconds_since_commit
         Age of the newest commit.
     recent
-        Rows of the newest segments, by name, (chain, row, …); empty before the first commit.
+        Rows of the newest commits, by name, (chain, row, …); empty before the first commit.
     first_recent_row
         Row the window begins with.
     """
@@ -89,40 +92,45 @@ def _rows_between(look: Glance, first: int, last: int) -> dict[str, np.ndarray]:
 def _one(directory: RunDirectory) -> Glance:
     record = directory.record()
     planned = record.num_warmup_rows + record.num_draws
-    newest_first = sorted(
-        directory.path.glob("manifest-*.json"), key=lambda path: (len(path.name), path.name), reverse=True
-    )
-    for path in newest_first:
-        try:
-            manifest = read_manifest(path.name, read_json(path))
-            age = max(0.0, time.time() - path.stat().st_mtime)
-            recent, first = _window(directory.path, manifest.segments)
-        except (DamagedRunError, FileNotFoundError):
-            continue  # the writer has just dropped it, or it is damaged: the one before will do
-        speed = _speed(directory.path, manifest)
-        return Glance(record, manifest.next_row, planned, manifest.seconds, speed, age, recent, first)
-    return Glance(record, 0, planned, 0.0, 0.0, 0.0, {}, 0)
-
-
-def _window(path: Path, segments: Sequence[SegmentRecord]) -> tuple[dict[str, np.ndarray], int]:
-    """Rows of the newest segments that fit the window, oldest first, and the row they begin with."""
-    chosen: list[SegmentRecord] = []
-    for segment in reversed(segments):
-        if chosen and sum(one.bytes for one in chosen) + segment.bytes > WINDOW_BYTES:
-            break
-        chosen.insert(0, segment)
-    arrays = [read_rows(path / "segments" / segment.file, segment) for segment in chosen]
-    return (join(arrays), chosen[0].first_row) if arrays else ({}, 0)
-
-
-def _speed(path: Path, manifest: Manifest) -> float:
-    rows, seconds = manifest.next_row, manifest.seconds
+    path = directory.path / lines.NAME
     try:
-        name = f"manifest-{manifest.index - 1:06d}.json"
-        before = read_manifest(name, read_json(path / name))
-        rows, seconds = rows - before.next_row, seconds - before.seconds
-    except DamagedRunError:
-        pass  # the first commit, or the one before is gone: the mean over the whole run will do
+        size, changed = path.stat().st_size, path.stat().st_mtime
+        commits = read_newest(read_bytes(path, max(0, size - TAIL_BYTES)))
+    except (DamagedRunError, FileNotFoundError):
+        commits, changed = [], 0.0
+    if not commits:
+        return Glance(record, 0, planned, 0.0, 0.0, 0.0, {}, 0)
+    recent, first = _window(directory, commits, record)
+    newest, age = commits[-1], max(0.0, time.time() - changed)
+    return Glance(record, newest.next_row, planned, newest.seconds, _speed(commits), age, recent, first)
+
+
+def _window(
+    directory: RunDirectory, commits: Sequence[Commit], record: RunRecord
+) -> tuple[dict[str, np.ndarray], int]:
+    """Rows of the newest commits that fit the window, oldest first, and the row they begin with."""
+    path = directory.path
+    with (path / lines.NAME).open("rb") as file:
+        opening = read_opening(file.readline().rstrip(b"\n"), record, seal_json(read_json(path / RECORD)))
+    layout = RowLayout(opening.columns, record.keep)
+    chosen: list[dict[str, np.ndarray]] = []
+    first, size = commits[-1].next_row, 0
+    for commit in reversed(commits):
+        size += commit.bytes
+        content = read_bytes(path / ROWS, commit.offset, min(commit.bytes, MAX_COMMIT_BYTES))
+        is_whole = layout.fits(commit) and commit.next_row == first and digest([content]) == commit.rows
+        if not is_whole or (chosen and size > WINDOW_BYTES):
+            break
+        chosen.insert(0, layout.unpack(content, commit))
+        first = commit.first_row
+    return (join(chosen), first) if chosen else ({}, 0)
+
+
+def _speed(commits: Sequence[Commit]) -> float:
+    """Rows per second of the last commit, or of the whole run if there is no other."""
+    rows, seconds = commits[-1].next_row, commits[-1].seconds
+    if len(commits) > 1:
+        rows, seconds = rows - commits[-2].next_row, seconds - commits[-2].seconds
     return rows / seconds if seconds > 0 else 0.0
 
 

@@ -1,14 +1,20 @@
-"""Identity of a target: what a run directory knows its target by.
+"""Identity of a run: what a directory knows target, sampler, chains and software by.
 
 No printed form of anything is part of it. JAX prints programs in colour on a terminal, other versions print
 them otherwise, and a callback prints as its address; so the program is walked, and the log-density is
 evaluated at a few fixed states.
 """
 
+import dataclasses
 import hashlib
 import math
-from collections.abc import Sequence
-from functools import partial
+import os
+import platform
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jax
@@ -18,7 +24,7 @@ from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
 from steppe.compiling import quick_jit
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.target import Target
 
 if TYPE_CHECKING:
@@ -27,6 +33,10 @@ if TYPE_CHECKING:
 NUM_STATES = 16
 # Names of functions: renaming one changes no draw.
 _IGNORED_PARAMETERS = ("name", "debug_info")
+_UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
+HARMLESS_FLAGS = ("--xla_force_host_platform_device_count",)
+# Instruction sets that XLA compiles for.
+CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
 
 
 def identify_target(target: Target, *, uses_gradient: bool) -> "TargetIdentity":
@@ -192,3 +202,113 @@ def _content(array: object) -> bytes:
         array = jax.random.key_data(array)
     host = np.asarray(array)
     return f"{host.dtype}{host.shape}".encode() + np.ascontiguousarray(host).tobytes()
+
+
+# ---- components ----------------------------------------------------------------------------------
+
+
+def identify_component(kind: type) -> str:
+    """Return the id of a class of components.
+
+    A class states its id (`component_id`), which never changes and is never given to another one. A class
+    without one, such as a block of your own, is known by module and name.
+    """
+    # Not inherited: a subclass does something else.
+    return vars(kind).get("component_id", f"{kind.__module__}:{kind.__qualname__}")
+
+
+def describe_component(node: object) -> object:
+    """Return a component with everything in it as JSON: ids, numbers, choices; not the target."""
+    if isinstance(node, tuple | list):
+        return [describe_component(child) for child in node]
+    if dataclasses.is_dataclass(node) and not isinstance(node, type):
+        values = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+        inside = {
+            name: describe_component(value) for name, value in values.items() if not isinstance(value, Target)
+        }
+        return {"id": identify_component(type(node)), **inside}
+    return _describe_value(node)
+
+
+def _describe_value(value: object) -> object:
+    if isinstance(value, jax.Array | np.ndarray | np.generic):
+        return _describe_array(np.asarray(value))
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    kind = value if callable(value) and hasattr(value, "__qualname__") else type(value)
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _describe_array(array: np.ndarray) -> object:
+    if array.ndim == 0:
+        return _describe_value(array.item())
+    content = np.ascontiguousarray(array)
+    digest = hashlib.sha256(content.tobytes()).hexdigest()
+    return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": digest}
+
+
+# ---- chains --------------------------------------------------------------------------------------
+
+
+def name_leaves(tree: object) -> list[str]:
+    """Return the name of every leaf of a tree, in the order of `jax.tree.leaves`.
+
+    A name is the path of fields, keys and positions that leads to the leaf, such as `state.position`.
+    """
+    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(tree)]
+    names: list[str] = []
+    for path in paths:
+        name = _UNFIT.sub("_", jax.tree_util.keystr(path, simple=True, separator=".")) or "value"
+        while name in names:  # keys of a dictionary may look alike once they are fit for a file
+            name += "_"
+        names.append(name)
+    return names
+
+
+# ---- software ------------------------------------------------------------------------------------
+
+
+def describe_software() -> dict[str, str]:
+    """Return versions, device, processor features and flags."""
+    flags = os.environ.get("XLA_FLAGS", "").strip()
+    return {
+        "steppe": _version("steppe"),
+        "jax": jax.__version__,
+        "jaxlib": _version("jaxlib"),
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "device": jax.devices()[0].device_kind,
+        "cpu": _cpu(),
+        **({"xla_flags": flags} if flags else {}),
+    }
+
+
+def find_other_software(saved: Mapping[str, str], here: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """Return the first difference that may change the last bit of a draw: what, there, and here."""
+    for what in ("jax", "jaxlib", "device", "cpu", "xla_flags"):
+        there, now = saved.get(what, ""), here.get(what, "")
+        if what == "xla_flags":
+            there, now = _drop_harmless(there), _drop_harmless(now)
+        if there != now:
+            return what, there, now
+    return None
+
+
+def _drop_harmless(flags: str) -> str:
+    """Flags in order, without those that say where chains run and not what they compute."""
+    return " ".join(sorted(flag for flag in flags.split() if not flag.startswith(HARMLESS_FLAGS)))
+
+
+_version = cache(version)  # which looks for it on disk
+
+
+@cache
+def _cpu() -> str:
+    """Architecture and the features of it that programs may use."""
+    try:
+        words = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
+    except OSError:  # not on every system
+        words = set()
+    return " ".join([platform.machine(), *(name for name in CPU_FEATURES if name in words)])

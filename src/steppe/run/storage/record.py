@@ -1,39 +1,34 @@
-"""Schema of a run directory, format 2: `run.json` is a `RunRecord`, every `manifest-*.json` a `Manifest`.
+"""Schema of a run directory, format 2: `run.json`, the lines of the journal, and `acknowledged.json`.
 
 Needs pydantic, so `import steppe` does not load it. Names of classes and functions of this package are no
 part of the format: components and domains are written with ids of their own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+from pydantic import Field, JsonValue, ValidationError, model_validator
 
-from steppe.domain import Domain
+from steppe.domain.base import Domain
 from steppe.domain.from_json import make_domain
 from steppe.errors import DamagedRunError, DomainError, RunMismatchError
+from steppe.run.plan import MAX_STEPS, Plan, Shard
+from steppe.run.storage.durable import Column, Count, Digest, Strict
+from steppe.trace import STATISTICS
 
 FORMAT = 2
+ROW_NAMES = {"levels", "center", *STATISTICS}
 
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-# `[0-9]`: other scripts have digits too, and Python reads some of them as numbers.
-FileName = Annotated[str, Field(pattern=r"^[0-9]{6,18}\.npz$")]
-Count = Annotated[int, Field(ge=0, lt=2**63)]
-Record = TypeVar("Record", bound="Strict")
+Record = TypeVar("Record", bound=Strict)
+Positive = Annotated[int, Field(ge=1, lt=2**32)]
 Number = float | Literal["nan", "inf", "-inf"]
-
-
-class Strict(BaseModel):
-    """Nothing unknown, nothing converted, nothing infinite."""
-
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, strict=True)
 
 
 class ShardRecord(Strict):
     """Which of the chains run here."""
 
     index: Count = 0
-    count: Annotated[int, Field(ge=1)] = 1
+    count: Positive = 1
 
     @model_validator(mode="after")
     def _check_index(self) -> Self:
@@ -112,12 +107,12 @@ class RunDescription(Strict):
     key_type: str
     dtype: str
     adapt: AdaptRecord | None
-    num_chains: Annotated[int, Field(ge=1)]
+    num_chains: Positive
     num_warmup: Count
-    num_draws: Annotated[int, Field(ge=1)]
-    thinning: Annotated[int, Field(ge=1)]
+    num_draws: Positive
+    thinning: Positive
     keep: Literal["draws", "stats", "none"]
-    chain_block: Annotated[int, Field(ge=1)]
+    chain_block: Positive
     rungs: None = None
     shard: ShardRecord = ShardRecord()
     software: dict[str, str]
@@ -141,9 +136,22 @@ class RunDescription(Strict):
         return f"{self.recipe} on {self.make_domain()!r}"
 
     @property
+    def plan(self) -> Plan:
+        """The counts of the run."""
+        return Plan(
+            num_chains=self.num_chains,
+            num_warmup=self.num_warmup,
+            num_draws=self.num_draws,
+            thinning=self.thinning,
+            keep=self.keep,
+            chain_block=self.chain_block,
+            shard=Shard(self.shard.index, self.shard.count),
+        )
+
+    @property
     def num_warmup_rows(self) -> int:
         """Rows of warm-up."""
-        return -(-self.num_warmup // self.thinning)
+        return self.plan.num_warmup_rows
 
 
 class RunRecord(RunDescription):
@@ -153,50 +161,120 @@ class RunRecord(RunDescription):
     target: TargetIdentity
 
 
-class FileRecord(Strict):
-    """A file that counts."""
-
-    file: FileName
-    bytes: Count
-    sha256: Digest
-
-
-class SegmentRecord(FileRecord):
-    """Rows of one commit."""
-
-    first_row: Count
-    num_rows: Count
-
-
-class Manifest(Strict):
-    """One commit.
+class Opening(Strict):
+    """First line of a journal: what the bytes of rows and chains are.
 
     Attributes
     ----------
+    sha256, previous
+        Digest of the rest of the line; seal of `run.json`.
+    columns
+        What one row is, all chains of it.
+    chains
+        What chains are made of.
+    """
+
+    sha256: Digest
+    previous: Digest
+    format: Literal[2] = FORMAT
+    columns: list[Column]
+    chains: list[Column]
+
+    def name_misfits(self, record: RunRecord) -> Iterator[str]:
+        """Say what does not fit the run."""
+        yield from self._name_row_misfits(record)
+        plan = record.plan
+        lead = [len(plan.own_blocks), plan.chain_block]
+        names = {column.name for column in self.chains}
+        if len(names) < len(self.chains) or not {"chain", "state.log_density"} <= names:
+            yield "chains lack some of their arrays, or have some twice"
+        for column in self.chains:
+            if column.shape[:2] != lead:
+                yield f"{column.name} of the chains has shape {column.shape} instead of {lead} and more"
+
+    def _name_row_misfits(self, record: RunRecord) -> Iterator[str]:
+        domain, num_chains = record.make_domain(), len(record.plan.own_chains)
+        columns = {column.name: column for column in self.columns}
+        wanted = {"log_density", *(["levels"] if record.keep == "draws" else [])}
+        if len(columns) < len(self.columns) or not wanted <= set(columns) <= ROW_NAMES:
+            yield f"rows have {', '.join(column.name for column in self.columns)}"
+            return
+        for name, column in columns.items():
+            most = len(domain.shape) + 1 if name == "center" else 3 if name == "levels" else 2
+            if column.shape[:1] != [num_chains] or len(column.shape) > most:
+                yield f"{name} has shape {column.shape} for {num_chains} chains"
+        if columns["log_density"].dtype[1:] != {"float32": "f4", "float64": "f8"}.get(record.dtype):
+            yield f"log_density has type {columns['log_density'].dtype} in a run of {record.dtype}"
+        if "levels" in columns:
+            levels, num_sites = columns["levels"], domain.num_sites
+            width = -(-num_sites // 8) if domain.is_two_level else num_sites
+            kinds = ("|u1",) if domain.is_two_level else ("|u1", "<u2", "<u4", "<i4")
+            if levels.shape[-1] != width or len(levels.shape) > 3 or levels.dtype not in kinds:
+                yield f"levels have shape {levels.shape} and type {levels.dtype} for {num_sites} sites"
+
+
+class Commit(Strict):
+    """A line of a journal: rows, and the chains after them.
+
+    Attributes
+    ----------
+    sha256, previous
+        Digest of the rest of the line; that of the line before.
     index
         Its number, from 1.
-    base
-        Number of the manifest that this one continues; none: it lists every segment itself.
-    next_row, seconds
-        Rows committed so far, and the time they took.
-    segments, chains
-        The files that count.
-    config, previous
-        Seals of `run.json` and of the manifest before.
+    first_row, num_rows
+        Which rows it adds.
+    seconds
+        Time they and all before them took.
+    offset, bytes, rows
+        Where their bytes are, how many, and their digest.
+    constant
+        Columns that are the same in every row and stored once.
+    chains
+        Digest of the chains; none in a merged run, before its last commit.
     software
-        With what the commit was made.
+        With what it was made, where that differs from the commit before.
+    """
+
+    sha256: Digest
+    previous: Digest
+    index: Positive
+    first_row: Count
+    num_rows: Count
+    seconds: Annotated[float, Field(ge=0)]
+    offset: Count
+    bytes: Count
+    constant: list[str]
+    rows: Digest
+    chains: Digest | None
+    software: dict[str, str] | None
+
+    @property
+    def next_row(self) -> int:
+        """Rows committed so far."""
+        return self.first_row + self.num_rows
+
+    @property
+    def end(self) -> int:
+        """Bytes of rows committed so far."""
+        return self.offset + self.bytes
+
+
+class Acknowledged(Strict):
+    """`acknowledged.json`: the newest commit that has been acknowledged, or the one before it.
+
+    Attributes
+    ----------
+    index, commit
+        Its number, and the digest of its line in the journal.
+    config
+        Seal of `run.json`.
     """
 
     format: Literal[2] = FORMAT
-    index: Annotated[int, Field(ge=1)]
-    base: None = None
-    next_row: Count
-    seconds: Annotated[float, Field(ge=0)]
-    segments: list[SegmentRecord]
-    chains: FileRecord
+    index: Positive
+    commit: Digest
     config: Digest
-    previous: Digest | None
-    software: dict[str, str]
 
 
 def read_record(name: str, content: Mapping[str, JsonValue]) -> RunRecord:
@@ -215,12 +293,11 @@ def read_record(name: str, content: Mapping[str, JsonValue]) -> RunRecord:
             f"{name} is a run directory of format {found!r}; this version of steppe reads format {FORMAT}. "
             "Read or continue it with the version that wrote it, or sample again in a new directory."
         )
-    return _validate(RunRecord, "run.json", content)
-
-
-def read_manifest(name: str, content: Mapping[str, JsonValue]) -> Manifest:
-    """Check the content of a manifest, of that file name."""
-    return _validate(Manifest, name, content)
+    record = validate(RunRecord, "run.json", content)
+    plan = record.plan
+    if plan.num_rows * plan.thinning >= MAX_STEPS or plan.num_blocks < plan.shard.count:
+        raise DamagedRunError("run.json describes a run that cannot be: too many steps, or no chains.")
+    return record
 
 
 def dump(record: Strict) -> dict[str, JsonValue]:
@@ -242,18 +319,21 @@ def first_difference(
     return next((difference for difference in found if difference is not None), None)
 
 
-def _validate(kind: type[Record], name: str, content: Mapping[str, JsonValue]) -> Record:
+def validate(kind: type[Record], name: str, content: object) -> Record:
+    """Check a document, of that file name; bytes are read as JSON."""
     try:
-        return kind.model_validate(content)
+        return (
+            kind.model_validate_json(content) if isinstance(content, bytes) else kind.model_validate(content)
+        )
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"])) or "the document"
-        message = str(first["msg"]).removeprefix("Value error, ")
-        raise DamagedRunError(
-            f"{name} does not describe a run: {place}: {message}; got {_short(first['input'])}."
-        ) from error
+        raise DamagedRunError(explain(name, error)) from error
 
 
-def _short(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."
+def explain(name: str, error: ValidationError) -> str:
+    """Say what the first thing is that is wrong with a document."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    place = ".".join(map(str, first["loc"])) or "the document"
+    message = str(first["msg"]).removeprefix("Value error, ")
+    shown = repr(first["input"])
+    shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return f"{name} does not describe a run: {place}: {message}; got {shown}."

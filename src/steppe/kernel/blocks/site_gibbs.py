@@ -1,0 +1,412 @@
+"""Gibbs sampling of single sites, driven by events: from one table to the first site that changes.
+
+A site that keeps its level leaves the conditionals of all others as they were. So one table of differences
+serves all sites up to the first that changes; only then is the state written, the target's cache updated
+and a new table made. Sites, order and random numbers are those of a loop over sites, and so is the chain.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import PyTree
+
+from steppe.compiling import materialize
+from steppe.errors import RecipeError
+from steppe.kernel.density import JointDensity
+from steppe.kernel.keys import Keys
+from steppe.kernel.proposals.site_proposal import check_sites
+from steppe.kernel.types import POSITION, ChainState, StepInfo, Unprepared
+from steppe.numerics import first_maximum
+from steppe.random import draws
+from steppe.target import Target
+
+Leaf = tuple[tuple[int, ...], np.dtype]
+
+# Updates whose random numbers are drawn together: they fit the cache beside the state.
+MAX_DRAWN = 4096
+# Fraction of updates that change a site, for the choice of how many are decided at once.
+CHANGED = 0.2
+
+
+class ScanMemory(NamedTuple):
+    """What a scan remembers from step to step.
+
+    Attributes
+    ----------
+    cache
+        The target's incremental cache, or `None` where it has no incremental form.
+    next_site
+        The next site of a systematic scan, or `None` for a random one.
+    """
+
+    cache: PyTree
+    next_site: Array | None
+
+
+def start_scan(
+    scan: str, density: JointDensity, state: ChainState, previous: ScanMemory | None
+) -> ScanMemory:
+    """Fill the target's cache; a systematic scan begins at the first site, or goes on."""
+    incremental = density.target.incremental
+    cache = None if incremental is None else incremental.init(state.position)
+    if scan == "random":
+        return ScanMemory(cache, None)
+    return ScanMemory(cache, jnp.zeros((), jnp.int32) if previous is None else previous.next_site)
+
+
+def refresh_cache(density: JointDensity, state: ChainState, own: ScanMemory) -> ScanMemory:
+    """Repair what rounding did to the cache, where the target knows how to."""
+    incremental = density.target.incremental
+    if incremental is None or incremental.refresh is None:
+        return own
+    return own._replace(cache=incremental.refresh(own.cache, state.position))
+
+
+class Due(NamedTuple):
+    """Updates to make: their sites and random numbers in order, and how many of them count."""
+
+    sites: Array
+    noise: Array
+    number: Array
+
+
+class Event(NamedTuple):
+    """What the next updates lead to: a site takes a level, `num_made` updates are made by then."""
+
+    site: Array
+    level: Array
+    gain: Array
+    num_made: Array
+    is_change: Array
+    num_broken: Array
+
+
+class Scan(NamedTuple):
+    """Where a chain is within the updates of a step."""
+
+    place: Array
+    state: ChainState
+    cache: PyTree
+    num_broken: Array
+
+
+class SiteGibbsBlock(Unprepared, eqx.Module):
+    """Resample single sites from their conditionals, `num_updates` of them one after another.
+
+    Attributes
+    ----------
+    num_updates
+        Number of sites resampled in a step.
+    scan
+        `"systematic"`: sites in order, wrapping around; stationary but not reversible. `"random"`: every site
+        drawn uniformly, with replacement.
+    num_swaps
+        Number of swaps after the updates, on two-level sites: one of the sites at level 1 goes to 0, and one
+        of the sites at level 0, perhaps the same, takes its place with probability in proportion to `exp U`.
+    table_size
+        How many updates are decided from one table; `None` for what the target's forms make cheapest. It
+        changes the time a step takes, not where it leads.
+    """
+
+    component_id = "site-gibbs-block"
+
+    num_updates: int = eqx.field(static=True, default=1)
+    scan: Literal["random", "systematic"] = eqx.field(static=True, default="systematic")
+    num_swaps: int = eqx.field(static=True, default=0)
+    table_size: int | None = eqx.field(static=True, default=None)
+
+    moves = POSITION
+    is_adjusted = True
+    uses_gradient = False
+    moves_replicas = False
+
+    def init(
+        self, density: JointDensity, state: ChainState, previous: ScanMemory | None = None
+    ) -> ScanMemory:
+        """Fill the target's cache; a systematic scan begins at the first site, or goes on."""
+        return start_scan(self.scan, density, state, previous)
+
+    def count_evaluations(self, density: JointDensity) -> float:
+        """Evaluations of one step at most: a table per update, or one log-density per level."""
+        target, num_sites = density.target, density.domain.num_sites
+        if target.incremental is not None:
+            return self.num_updates / num_sites + self.num_swaps
+        if target.has_differences:
+            return self.num_updates + self.num_swaps
+        return (self.num_updates + self.num_swaps * num_sites) * target.domain.max_levels
+
+    def step(
+        self, keys: Keys, density: JointDensity, state: ChainState, own: ScanMemory
+    ) -> tuple[ChainState, ScanMemory, StepInfo]:
+        """Make the updates of one step, some thousands at a time."""
+        own = refresh_cache(density, state, own)
+        num_parts = -(-self.num_updates // MAX_DRAWN)
+        size = -(-self.num_updates // num_parts)
+        start = Scan(jnp.zeros((), jnp.int32), state, own.cache, jnp.zeros((), jnp.int32))
+
+        def make_part(part: Array | int, scan: Scan) -> Scan:
+            due = self.draw(keys, density, own, part, size)
+            return self.update(density, due, scan._replace(place=jnp.zeros((), jnp.int32)))
+
+        scan = make_part(0, start) if num_parts == 1 else jax.lax.fori_loop(0, num_parts, make_part, start)
+        for index in range(self.num_swaps):
+            scan = self.swap(jax.random.fold_in(keys.center, index), density, scan)
+        new = scan.state
+        if own.next_site is not None:
+            own = own._replace(next_site=(own.next_site + self.num_updates) % density.domain.num_sites)
+        info = StepInfo(
+            acceptance_rate=jnp.ones((), new.log_density.dtype),
+            is_accepted=jnp.ones((), bool),
+            num_flips=jnp.sum(density.domain.differs(new.position, state.position)),
+            num_nonfinite=scan.num_broken,
+        )
+        return new, own._replace(cache=scan.cache), info
+
+    def check(self, name: str, target: Target) -> None:
+        """Refuse domains whose sites cannot be changed one by one, or not be swapped."""
+        check_sites(name, target, 1)
+        if self.num_swaps and not target.domain.is_two_level:
+            raise RecipeError(
+                f"`{name}(num_swaps={self.num_swaps})` swaps sites of two levels, and {target.domain!r} has "
+                "more. Leave it out."
+            )
+
+    def transition_matrix(self, density: JointDensity, center: Array | None) -> np.ndarray:
+        """Average over all sites, or of a systematic scan over the site it begins with."""
+        sites = np.asarray(enumerate_sites(self, density))
+        scans = np.broadcast_to(np.eye(sites.shape[-1]), sites.shape)
+        for shift in range(self.num_updates):
+            scans = scans @ (sites.mean(axis=0) if self.scan == "random" else np.roll(sites, -shift, axis=0))
+        swaps = np.asarray(enumerate_swaps(self, density)) if self.num_swaps else np.eye(sites.shape[-1])
+        return scans.mean(axis=0) @ np.linalg.matrix_power(swaps, self.num_swaps)
+
+    def tabulate(self, target: Target, state: ChainState, cache: PyTree, sites: Array) -> Array:
+        """Change of the log-density when some sites take each of their levels, site × level.
+
+        States that are not valid have `−inf`; levels that a site does not have may hold anything.
+        """
+        if target.incremental is not None:
+            table = target.incremental.differences(cache, state.position, sites)
+        elif target.has_differences:
+            table = target.differences(state.position)[sites]
+        else:
+            return self._map_candidates(target.log_density, target, state, sites) - state.log_density
+        # The level that a site has is in the table and its log-density is known: it fixes the zero.
+        table = table - table[jnp.arange(len(sites)), target.domain.levels_at(state.position, sites)][:, None]
+        if target.incremental is None or not target.has_constraint:
+            return table
+        return jnp.where(self._map_candidates(target.is_valid, target, state, sites), table, -jnp.inf)
+
+    def _map_candidates(
+        self, function: Callable[[Array], Array], target: Target, state: ChainState, sites: Array
+    ) -> Array:
+        """Values of a function after each of some sites takes each of its levels."""
+
+        def at(site: Array, level: Array) -> Array:
+            return function(target.domain.replace_sites(state.position, site, level))
+
+        every_level = jnp.arange(target.domain.max_levels)
+        return jax.vmap(jax.vmap(at, (None, 0)), (0, None))(sites, every_level)
+
+    def decide(self, density: JointDensity, due: Due, scan: Scan, size: int) -> Event:
+        """Decide the next `size` updates from one table, up to the first that changes its site."""
+        domain, state = density.domain, scan.state
+        sites, noise = (jax.lax.dynamic_slice_in_dim(a, scan.place, size) for a in (due.sites, due.noise))
+        # Made before the state is written: what reads it later would keep a copy of it alive.
+        table = materialize(partial(self.tabulate, density.target), state, scan.cache, sites)
+        is_broken = jnp.isnan(table) | (table == jnp.inf)
+        if domain.is_ragged:
+            exists = jnp.arange(domain.max_levels) < jnp.asarray(domain.num_levels)[sites][:, None]
+            table, is_broken = jnp.where(exists, table, -jnp.inf), is_broken & exists
+        weights = jnp.where(is_broken, -jnp.inf, density.inverse_temperature * table)
+        levels = first_maximum(weights + noise)
+        if size == 1:
+            return _event(0, sites, levels, table, jnp.asarray(True), is_broken)
+        is_due = scan.place + jnp.arange(size) < due.number
+        changes = (levels != materialize(domain.levels_at, state.position, sites)) & is_due
+        is_change = jnp.any(changes)
+        last = jnp.minimum(size, due.number - scan.place) - 1
+        chosen = jnp.where(is_change, jnp.argmax(changes), last)
+        is_made = jnp.arange(size) <= jnp.minimum(chosen, last)
+        return _event(chosen, sites, levels, table, is_change, is_broken & is_made[:, None])
+
+    def update(self, density: JointDensity, due: Due, scan: Scan) -> Scan:
+        """Make all updates that are due."""
+        size = self._choose_table_size(density.target, len(due.sites))
+        due = due._replace(
+            sites=jnp.pad(due.sites, (0, size - 1)), noise=jnp.pad(due.noise, ((0, size - 1), (0, 0)))
+        )
+
+        def decide_and_apply(scan: Scan) -> Scan:
+            return _apply(density.target, scan, self.decide(density, due, scan, size))
+
+        if size == 1:  # a loop of a known length, so that nothing is written back for chains that are done
+            return jax.lax.fori_loop(0, due.number, lambda _, scan: decide_and_apply(scan), scan)
+        if density.target.incremental is None:
+            return jax.lax.while_loop(lambda scan: scan.place < due.number, decide_and_apply, scan)
+
+        # The cache is dear: it is updated only where there is a change, or more to decide.
+        def is_pending(carry: tuple[Scan, Event]) -> Array:
+            scan, event = carry
+            return event.is_change | (scan.place + size < due.number)
+
+        def apply_and_decide(carry: tuple[Scan, Event]) -> tuple[Scan, Event]:
+            scan = _apply(density.target, *carry)
+            return scan, self.decide(density, due, scan, size)
+
+        last, event = jax.lax.while_loop(
+            is_pending, apply_and_decide, (scan, self.decide(density, due, scan, size))
+        )
+        return last._replace(num_broken=last.num_broken + event.num_broken)
+
+    def swap(self, key: Array, density: JointDensity, scan: Scan) -> Scan:
+        """Take one site from level 1 to 0 and let the conditional distribution say which takes its place."""
+        target, state = density.target, scan.state
+        key_from, key_to = jax.random.split(key)
+        is_up = target.domain.to_levels(state.position) == 1
+        source = draws.categorical(key_from, jnp.where(is_up, 0.0, -jnp.inf))
+        lowered = _set_site(target, scan, source, jnp.zeros((), jnp.int32))
+        gains = self.weigh_places(density, lowered, source)
+        goal = draws.categorical(key_to, density.inverse_temperature * gains)
+        # Where no site is up there is nothing to swap.
+        goal, level = jnp.where(jnp.any(is_up), goal, source), jnp.any(is_up).astype(jnp.int32)
+        swapped = _set_site(target, lowered, goal, level)
+        gain = jnp.where(jnp.any(is_up), gains[goal], 0)
+        return swapped._replace(state=swapped.state._replace(log_density=state.log_density + gain))
+
+    def weigh_places(self, density: JointDensity, lowered: Scan, source: Array) -> Array:
+        """Log-density with each site that is at 0 raised to 1, less that with the site it was taken from."""
+        target, every_site = density.target, jnp.arange(density.domain.num_sites)
+        table = self.tabulate(target, lowered.state, lowered.cache, every_site)[:, 1]
+        gains = table - table[source]
+        is_free = target.domain.to_levels(lowered.state.position) == 0
+        gains = jnp.where(is_free & (gains < jnp.inf), gains, -jnp.inf)
+        return gains.at[source].set(0.0)
+
+    def draw(self, keys: Keys, density: JointDensity, own: ScanMemory, part: Array | int, size: int) -> Due:
+        """Sites and noise of one part of a step."""
+        domain, key = density.domain, jax.random.fold_in(keys.position, part)
+        if own.next_site is None:
+            sites = jax.random.randint(jax.random.fold_in(key, 1), (size,), 0, domain.num_sites)
+        else:
+            sites = (own.next_site + part * size + jnp.arange(size)) % domain.num_sites
+        noise = draws.gumbel(key, (size * domain.max_levels,)).reshape(size, -1)
+        return Due(sites, noise, jnp.minimum(size, self.num_updates - part * size))
+
+    def _choose_table_size(self, target: Target, num_due: int) -> int:
+        size = self.table_size or cheapest_table(target)
+        return min(size, num_due, target.domain.num_sites)
+
+
+def _event(
+    chosen: Array | int, sites: Array, levels: Array, table: Array, is_change: Array, is_broken: Array
+) -> Event:
+    level = levels[chosen]
+    num_broken = jnp.sum(is_broken).astype(jnp.int32)
+    num_made = jnp.asarray(chosen + 1, jnp.int32)
+    return Event(sites[chosen], level, table[chosen, level], num_made, is_change, num_broken)
+
+
+def _apply(target: Target, scan: Scan, event: Event) -> Scan:
+    """Make the updates of an event; a site that keeps its level changes nothing."""
+    scan = _set_site(target, scan, event.site, event.level)
+    state = scan.state._replace(log_density=scan.state.log_density + event.gain)
+    return Scan(scan.place + event.num_made, state, scan.cache, scan.num_broken + event.num_broken)
+
+
+def _set_site(target: Target, scan: Scan, site: Array, level: Array) -> Scan:
+    """Set one site, keeping the cache in step; the log-density is left as it was."""
+    state, cache = scan.state, scan.cache
+    if target.incremental is not None:
+        cache = target.incremental.update(cache, state.position, site, level)
+    position = target.domain.replace_sites(state.position, site, level)
+    return scan._replace(state=state._replace(position=position), cache=cache)
+
+
+def cheapest_table(target: Target) -> int:
+    """How many updates to decide from one table, so that a sweep costs least.
+
+    An update of the cache costs `u`, a row of a table `c`, and a fraction `r` of updates change their site:
+    a sweep of `d` sites costs `(d/B + rd)(u + Bc)`, least at `B = √(u / rc)`. Without a cache the whole table
+    comes at once. Where an update costs less than writing the state, tables do not pay.
+    """
+    domain = target.domain
+    if target.incremental is None:
+        return domain.num_sites if target.has_differences else 1
+    leaves, tree = jax.tree.flatten(target)
+    update, row = _count_operations(tree, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves))
+    if target.has_constraint or update < domain.num_sites:
+        return 1
+    return max(1, round(math.sqrt(update / (CHANGED * max(row, 1)))))
+
+
+@lru_cache(maxsize=256)
+def _count_operations(tree: PyTree, leaves: tuple[Leaf, ...]) -> tuple[float, float]:
+    """Floating-point operations of a cache update and of a row of a table, as XLA counts them."""
+    target = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves])
+    position = jax.ShapeDtypeStruct(target.domain.shape, jnp.result_type(float))
+    site, sites = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((1,), jnp.int32)
+    cache = jax.eval_shape(lambda target, position: target.incremental.init(position), target, position)
+
+    def count(function: Callable[..., PyTree], *arguments: PyTree) -> float:
+        counted = jax.jit(function).lower(target, cache, position, *arguments).cost_analysis()
+        return (counted or {}).get("flops", 0.0)
+
+    update = count(lambda target, *given: target.incremental.update(*given), site, site)
+    return update, count(lambda target, *given: target.incremental.differences(*given), sites)
+
+
+@jax.jit
+def enumerate_sites(block: SiteGibbsBlock, density: JointDensity) -> Array:
+    """Transition matrices of a small domain, one for every site that may be resampled."""
+    target, domain = density.target, density.domain
+    positions, every_site = domain.enumerate(), jnp.arange(domain.num_sites)
+
+    def row(position: Array, site: Array) -> Array:
+        cache = None if target.incremental is None else target.incremental.init(position)
+        state = ChainState(position, None, target.log_density(position))
+        table = block.tabulate(target, state, cache, site[None])
+        exists = jnp.arange(domain.max_levels) < jnp.asarray(domain.num_levels)[site]
+        weights = jax.nn.softmax(jnp.where(exists, density.inverse_temperature * table[0], -jnp.inf))
+        is_current = jnp.arange(domain.max_levels) == domain.levels_at(position, site)
+        weights = jnp.where(jnp.isfinite(state.log_density), weights, is_current)  # from outside the support
+        at = jax.vmap(domain.replace_sites, (None, None, 0))
+        # A level that does not exist has no weight; it is counted where the chain is.
+        levels = jnp.where(exists, jnp.arange(domain.max_levels), 0)
+        return jnp.zeros(len(positions)).at[domain.index(at(position, site, levels))].add(weights)
+
+    return jax.vmap(jax.vmap(row, (0, None)), (None, 0))(positions, every_site)
+
+
+@jax.jit
+def enumerate_swaps(block: SiteGibbsBlock, density: JointDensity) -> Array:
+    """Transition matrix of one swap on a small domain."""
+    target, domain = density.target, density.domain
+    positions, zero = domain.enumerate(), jnp.zeros((), jnp.int32)
+
+    def row(position: Array) -> Array:
+        cache = None if target.incremental is None else target.incremental.init(position)
+        state = ChainState(position, None, target.log_density(position))
+        is_up = domain.to_levels(position) == 1
+
+        def take_from(source: Array) -> Array:
+            lowered = _set_site(target, Scan(zero, state, cache, zero), source, zero)
+            gains = block.weigh_places(density, lowered, source)
+            raised = jax.vmap(domain.replace_sites, (None, 0, None))
+            ends = domain.index(raised(lowered.state.position, jnp.arange(domain.num_sites), zero + 1))
+            weights = jax.nn.softmax(density.inverse_temperature * gains)
+            return jnp.zeros(len(positions)).at[ends].add(weights)
+
+        moves = jax.vmap(take_from)(jnp.arange(domain.num_sites))
+        swapped = jnp.sum(jnp.where(is_up[:, None], moves, 0), axis=0) / jnp.sum(is_up)
+        stays = jnp.arange(len(positions)) == domain.index(position)
+        return jnp.where(jnp.any(is_up), swapped, stays)
+
+    return jax.vmap(row)(positions)

@@ -1,0 +1,191 @@
+"""Recommendation of a recipe for a target: rules in the order in which they are asked, with their evidence.
+
+`docs/choose.md` shows the same rules.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from steppe.arguments import checked
+from steppe.errors import RecipeError, TargetError
+from steppe.kernel.compose import Recipe
+from steppe.samplers import chromatic_gibbs, dmala, gibbs, informed_permutation, swendsen_wang
+from steppe.target import Target
+from steppe.target.audit import is_gradient_informative
+from steppe.target.interactions import color_sites
+
+# Sites that a step of Gibbs changes at most, where a change costs an evaluation of the whole log-density.
+MAX_UPDATES = 256
+
+
+# Under which the metadata of a run keep why its recipe was chosen.
+REASON = "reason"
+
+
+class Recommendation(NamedTuple):
+    """A recipe, and why it was chosen."""
+
+    recipe: Recipe
+    reason: str
+
+
+class Rule(NamedTuple):
+    """When a recipe is recommended.
+
+    Attributes
+    ----------
+    name
+        The recipe.
+    when
+        What is true of the target, in words.
+    applies
+        Whether it is.
+    make
+        The recipe for the target.
+    reason
+        Why, as the end of a sentence that begins with the target.
+    evidence
+        What was measured.
+    """
+
+    name: str
+    when: str
+    applies: Callable[[Target], bool]
+    make: Callable[[Target], Recipe]
+    reason: str
+    evidence: str
+
+
+@checked(RecipeError)
+def recommend(target: Target) -> Recommendation:
+    """Recommend a recipe for a target, with the reason in one sentence.
+
+    Parameters
+    ----------
+    target
+        What is to be sampled; it is looked at, and its gradient compared with differences at random states.
+
+    Returns
+    -------
+    Recommendation
+        `recipe`, which samples `π` exactly, and `reason`.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.targets import ising_lattice
+    >>> steppe.recommend(ising_lattice((8, 8), 0.3)).recipe.name
+    'chromatic_gibbs'
+    """
+    rule = next(rule for rule in RULES if rule.applies(target))
+    return Recommendation(rule.make(target), rule.reason)
+
+
+# ---- what rules ask ----------------------------------------------------------------------------------------
+
+
+def _is_permutation(target: Target) -> bool:
+    return not target.domain.is_site_product
+
+
+def _is_ordering_ferromagnet(target: Target) -> bool:
+    """Whether clusters can be joined, no field opposes them, and a tree of that degree would order."""
+    form, pairs = target.pair_form, target.interactions
+    if form is None or pairs is None or not len(pairs.ends) or np.any(np.asarray(form.field)):
+        return False
+    try:
+        swendsen_wang().build(target)
+    except RecipeError:
+        return False
+    strengths = np.asarray(form.strengths)
+    strengths = strengths if pairs.places is None else strengths[np.asarray(pairs.places)]
+    gains = np.abs(strengths) * float(form.scale)
+    if form.values is None:
+        conveyed = np.expm1(gains) / (np.expm1(gains) + target.domain.max_levels)
+    else:
+        conveyed = np.tanh(gains)
+    degrees = np.bincount(pairs.ends, minlength=target.domain.num_sites)
+    return bool(np.mean(conveyed) * (degrees * (degrees - 1)).sum() >= degrees.sum())
+
+
+def _has_sparse_interactions(target: Target) -> bool:
+    if target.interactions is None or target.has_constraint:
+        return False
+    try:
+        color_sites(target.interactions, target.domain.num_sites)
+    except TargetError:
+        return False
+    return True
+
+
+def _has_cheap_differences(target: Target) -> bool:
+    """Whether single changes cost less than a gradient of many states, which matrix products make cheap."""
+    has_products = "batched_value_and_grad" in target.offers and target.pair_form is None
+    return target.incremental is not None and not has_products
+
+
+def _has_informative_gradient(target: Target) -> bool:
+    return not target.has_constraint and is_gradient_informative(target)
+
+
+def _sweep(target: Target) -> Recipe:
+    return gibbs(num_updates=target.domain.num_sites)
+
+
+def _update_some(target: Target) -> Recipe:
+    return gibbs(num_updates=min(target.domain.num_sites, MAX_UPDATES))
+
+
+RULES = (
+    Rule(
+        name="informed_permutation",
+        when="its states are permutations",
+        applies=_is_permutation,
+        make=lambda target: informed_permutation(),
+        reason="its states are permutations, and moves weighed by what they gain cross fewer bad ones",
+        evidence="by construction; not yet measured against uniform moves at equal time",
+    ),
+    Rule(
+        name="swendsen_wang",
+        when="its bonds can all be satisfied, are strong enough to order, and no field opposes them",
+        applies=_is_ordering_ferromagnet,
+        make=lambda target: swendsen_wang(),
+        reason="its bonds favour agreement and are strong enough to order, so whole clusters move at once",
+        evidence="Ising 64², T = 2.3: 416 effective draws of M² per second, by `chromatic_gibbs` 47",
+    ),
+    Rule(
+        name="chromatic_gibbs",
+        when="it says which sites interact, and few do",
+        applies=_has_sparse_interactions,
+        make=lambda target: chromatic_gibbs(),
+        reason="few of its sites interact, so all sites of a colour move at once",
+        evidence="Ising 32², T = 3: over 20 times the effective draws per second of `dmala`",
+    ),
+    Rule(
+        name="gibbs",
+        when="it weighs changes of single sites incrementally, and is not made of matrix products",
+        applies=_has_cheap_differences,
+        make=_sweep,
+        reason="changes of single sites are cheap to weigh exactly, so every site is resampled in turn",
+        evidence="SK, 512 spins: twice the effective draws per second of `dmala`; on variable selection "
+        "`dmala` accepts nothing",
+    ),
+    Rule(
+        name="dmala",
+        when="its gradient predicts what single changes do",
+        applies=_has_informative_gradient,
+        make=lambda target: dmala(),
+        reason="its gradient predicts what single changes do, so one evaluation moves many sites",
+        evidence="RBM of 784 bits: a step of all sites is one pair of matrix products, a sweep 784 updates",
+    ),
+    Rule(
+        name="gibbs",
+        when="nothing else is known of it",
+        applies=lambda target: True,
+        make=_update_some,
+        reason="its gradient does not say what single changes do, so they are weighed one by one",
+        evidence="a log-density that compares or looks up has gradient 0; `dmala` then walks at random",
+    ),
+)

@@ -1,0 +1,221 @@
+"""The ladder of parallel tempering: how many inverse temperatures, where they stand, and a step size at each.
+
+Notation: `r_i` is the fraction of swaps that neighbours `i` and `i + 1` refuse, and the barrier
+`Λ(β) = Σ_{β_i < β} r_i` hardly depends on the ladder it is measured with. Rungs at equal steps of `Λ` refuse
+equally often, which makes round trips fastest (Syed, Bouchard-Côté, Deligiannidis, Doucet 2022); about
+`2 Λ + 1` rungs are best.
+"""
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.arguments import checked
+from steppe.errors import RunError
+from steppe.kernel.blocks.tempering import TemperedBlock
+from steppe.kernel.sampler import Sampler
+from steppe.kernel.types import SamplerState, StepInfo
+from steppe.run.adaptation import TARGET_ACCEPTANCE
+from steppe.run.plan import MAX_STEPS
+from steppe.run.simulate import simulate
+from steppe.target import Target
+from steppe.validation import count, random_key
+
+if TYPE_CHECKING:
+    from steppe.kernel.compose import Recipe
+
+MIN_RUNGS, MAX_RUNGS = 3, 96
+FIRST_ROUND = 16
+# A ladder whose swaps are refused more often than this sees too little of the barrier to be adapted.
+MAX_REJECTION = 0.7
+# How far a step size moves in the first round, in logarithms per unit of acceptance.
+FIRST_GAIN = 3.0
+SCALES = 1e-3, 1e3
+
+
+class Observed(NamedTuple):
+    """Sums over the rounds of one chain: fraction of swaps accepted by pair, and of moves by rung."""
+
+    swaps: Array
+    moves: Array
+
+
+class TunedLadder(NamedTuple):
+    """A ladder adapted to a target.
+
+    Attributes
+    ----------
+    recipe
+        The tempered recipe with it.
+    inverse_temperatures
+        `β_r`, increasing to 1.
+    barrier
+        `Λ(1)`: the sum of all refused fractions.
+    """
+
+    recipe: "Recipe"
+    inverse_temperatures: np.ndarray
+    barrier: float
+
+
+@checked(RunError)
+def tune_ladder(
+    target: Target, recipe: "Recipe", *, key: Array, num_steps: int = 1000, num_chains: int = 4
+) -> TunedLadder:
+    """Adapt the temperatures of a tempered recipe to a target, and the step size at each.
+
+    Parameters
+    ----------
+    target
+        What to sample.
+    recipe
+        `steppe.parallel_tempering(...)`. Given `inverse_temperatures` stay; only step sizes are adapted.
+    key
+        Random key.
+    num_steps
+        Steps of every replica for a ladder of a given size, in rounds that double in length.
+    num_chains
+        Number of independent ladders to average over.
+
+    Returns
+    -------
+    TunedLadder
+        The recipe with its ladder, which `sample` then leaves as it is.
+    """
+    count("tune_ladder(num_steps=...)", num_steps, FIRST_ROUND, error=RunError)
+    count("tune_ladder(num_chains=...)", num_chains, error=RunError)
+    block = find_tempered(recipe)
+    if block is None:
+        raise RunError(f"`tune_ladder` needs `steppe.parallel_tempering(...)`; got {recipe!r}.")
+    key = random_key("tune_ladder", key)
+    while True:
+        tuned = _tune_rounds(target, recipe, key, num_steps, num_chains)
+        size = len(tuned.inverse_temperatures)
+        wanted = _choose_size(tuned.barrier, size)
+        if block.fate != "adapted" or wanted == size:
+            return tuned
+        recipe, key = _resize(tuned, wanted), jax.random.fold_in(key, wanted)
+
+
+def adapt_ladder(recipe: "Recipe", target: Target, key: Array) -> "Recipe":
+    """Return the recipe with a ladder for a target, if it is tempered and its ladder is not fixed."""
+    block = find_tempered(recipe)
+    if block is None or block.fate == "fixed":
+        return recipe
+    # Chains are counted from 0, so that no chain has this key.
+    return tune_ladder(target, recipe, key=jax.random.fold_in(key, MAX_STEPS)).recipe
+
+
+def find_tempered(recipe: "Recipe") -> TemperedBlock | None:
+    """Return the block that tempers a recipe, if there is one."""
+    return next((block for block in recipe.blocks if isinstance(block, TemperedBlock)), None)
+
+
+def _choose_size(barrier: float, size: int) -> int:
+    """Rungs for a barrier; doubled where the ladder was too short to see it; kept where it is about right."""
+    if barrier > MAX_REJECTION * (size - 1) and size < MAX_RUNGS:
+        return min(2 * size, MAX_RUNGS)
+    best = int(np.clip(math.ceil(2 * barrier) + 1, MIN_RUNGS, MAX_RUNGS))
+    return size if best <= size <= 1.5 * best + 2 else best
+
+
+def _resize(tuned: TunedLadder, size: int) -> "Recipe":
+    block = find_tempered(tuned.recipe)
+    assert block is not None
+    old, new = np.linspace(0, 1, block.num_rungs), np.linspace(0, 1, size)
+    betas = np.interp(new, old, np.asarray(block.inverse_temperatures))
+    scales = np.exp(np.interp(new, old, np.log(np.asarray(block.step_scales))))
+    return _with_ladder(tuned.recipe, betas, scales, "adapted")
+
+
+def _with_ladder(recipe: "Recipe", betas: np.ndarray, scales: np.ndarray, fate: str) -> "Recipe":
+    def replace(block: object) -> object:
+        if not isinstance(block, TemperedBlock):
+            return block
+        arrays = jnp.asarray(betas, float), jnp.asarray(scales, float)
+        return TemperedBlock(block.block, *arrays, fate)  # pyright: ignore[reportArgumentType]
+
+    return dataclasses.replace(recipe, blocks=tuple(map(replace, recipe.blocks)))
+
+
+def _tune_rounds(
+    target: Target, recipe: "Recipe", key: Array, num_steps: int, num_chains: int
+) -> TunedLadder:
+    """Rounds that double in length, each followed by an adaptation of the ladder."""
+    block = find_tempered(recipe)
+    assert block is not None
+    betas, scales = np.asarray(block.inverse_temperatures, float), np.asarray(block.step_scales, float)
+    sampler = recipe.build(target, audit=False)
+    starts, walks = jax.random.split(key)
+    state = _start(sampler, jax.random.split(starts, num_chains))
+    rejections = np.ones(len(betas) - 1)
+    done, index = 0, 0
+    while done < num_steps:
+        length = min(FIRST_ROUND * 2**index, num_steps - done)
+        if num_steps - done - length < length // 2:
+            length = num_steps - done
+        state, seen = _walk(sampler, jax.random.fold_in(walks, index), state, length)
+        rejections = 1 - np.mean(np.asarray(seen.swaps, float), axis=0) / length
+        acceptance = np.mean(np.asarray(seen.moves, float), axis=0) / length
+        gain = FIRST_GAIN / math.sqrt(index + 1)
+        scales = np.clip(scales * np.exp(gain * (acceptance - TARGET_ACCEPTANCE)), *SCALES)
+        if block.fate != "fixed":
+            placed = place_rungs(betas, rejections, len(betas))
+            scales = np.exp(np.interp(placed, betas, np.log(scales)))
+            betas = placed
+        sampler = Sampler(_with_ladder(sampler.recipe, betas, scales, block.fate), target)
+        done, index = done + length, index + 1
+    return TunedLadder(_with_ladder(recipe, betas, scales, "fixed"), betas, float(np.sum(rejections)))
+
+
+def place_rungs(betas: np.ndarray, rejections: np.ndarray, size: int) -> np.ndarray:
+    """Return inverse temperatures at equal steps of the barrier, by monotone cubic interpolation.
+
+    Parameters
+    ----------
+    betas, rejections
+        A ladder, and the fraction of swaps that every pair of neighbours refused.
+    size
+        Number of rungs.
+    """
+    from scipy.interpolate import PchipInterpolator
+
+    steps = np.maximum(rejections, 1e-4)
+    barrier = np.concatenate([[0.0], np.cumsum(steps)])
+    fine = np.unique(np.concatenate([betas, np.linspace(betas[0], betas[-1], 2001)]))
+    heights = PchipInterpolator(betas, barrier)(fine)
+    placed = np.interp(np.linspace(0, barrier[-1], size), heights, fine)
+    placed[0], placed[-1] = betas[0], betas[-1]
+    return placed
+
+
+@jax.jit
+def _start(sampler: Sampler, keys: Array) -> SamplerState:
+    """Chains whose replicas start at places of their own."""
+    domain = sampler.target.domain
+
+    def one(key: Array) -> SamplerState:
+        draw, init = jax.random.split(key)
+        return sampler.init(domain.draw(draw), init)
+
+    return jax.vmap(one)(keys)
+
+
+@jax.jit
+def _walk(sampler: Sampler, key: Array, state: SamplerState, length: Array) -> tuple[SamplerState, Observed]:
+    block = sampler.recipe.blocks[0]
+    assert isinstance(block, TemperedBlock)
+    chains = state.log_density.shape[0]
+    nothing = Observed(jnp.zeros((chains, block.num_rungs - 1)), jnp.zeros((chains, block.num_rungs)))
+
+    def look(seen: Observed, state: SamplerState, info: StepInfo, step: Array) -> Observed:
+        assert info.rungs is not None
+        return Observed(seen.swaps + info.rungs.swap_rate, seen.moves + info.rungs.acceptance_rate)
+
+    done = simulate(sampler, key, state, length, reduce=look, reduced=nothing)
+    return done.state, done.reduced

@@ -1,0 +1,74 @@
+"""Samplers that use which sites interact: all sites of a colour at once, clusters of sites that agree."""
+
+from steppe.kernel.blocks.chromatic import ChromaticBlock
+from steppe.kernel.blocks.cluster import ClusterBlock
+from steppe.kernel.compose import Recipe, recipe
+from steppe.samplers.registry import register
+
+__all__ = ["chromatic_gibbs", "swendsen_wang", "wolff"]
+
+
+@register(
+    family="interaction graphs",
+    summary="resamples every site, all that do not interact at once",
+    cost="1",
+    stationary="π",
+    color="#0B6E4F",
+    marker="3",
+    reference="Gonzalez, Low, Gretton, Guestrin (2011), *Parallel Gibbs sampling: from colored fields to "
+    "thin junction trees*.",
+)
+def chromatic_gibbs() -> Recipe:
+    """Chromatic Gibbs: resample all sites of one colour at once, colour after colour.
+
+    Notes
+    -----
+    Stationary distribution: `π` exactly; a step is one sweep and not reversible. Sites of one colour do not
+    interact, so drawing them together is drawing them one after another. The target says which do: Ising,
+    Potts, QUBO and max-cut targets know it, any other by `Target(..., interactions=pairs)`, with a
+    `conditional` if that is cheaper than its log-density. Colours are found greedily, from the largest degree
+    down. Cost: a sweep looks at every pair once.
+    """
+    return recipe("chromatic_gibbs", ChromaticBlock())
+
+
+@register(
+    family="interaction graphs",
+    summary="joins sites that agree and draws a level for every cluster",
+    cost="1",
+    stationary="π",
+    color="#B5651D",
+    marker="4",
+    reference="Swendsen, Wang (1987), *Nonuniversal critical dynamics in Monte Carlo simulations*.",
+)
+def swendsen_wang() -> Recipe:
+    """Swendsen–Wang: join sites that agree by chance, and draw a new level for every cluster.
+
+    Notes
+    -----
+    Stationary distribution: `π` exactly. Ising and Potts targets on lattices and graphs whose bonds favour
+    agreement, or can be made to by turning spins over. A cluster takes a level with weight `exp` of the
+    summed fields of its sites, as if bound to a ghost site. Cost: one evaluation, and finding the clusters,
+    which takes as long as a dozen sweeps of `chromatic_gibbs`.
+    """
+    return recipe("swendsen_wang", ClusterBlock("all"))
+
+
+@register(
+    family="interaction graphs",
+    summary="joins sites that agree and changes the cluster of one site",
+    cost="1",
+    stationary="π",
+    color="#7B3F00",
+    marker="+",
+    reference="Wolff (1989), *Collective Monte Carlo updating for spin systems*.",
+)
+def wolff() -> Recipe:
+    """Wolff: join sites that agree by chance, and change the cluster of one random site.
+
+    Notes
+    -----
+    Stationary distribution: `π` exactly. For the targets of `swendsen_wang`; fields enter by accepting the
+    change or not. Cost: as `swendsen_wang`, because all clusters are found at once, for one that moves.
+    """
+    return recipe("wolff", ClusterBlock("one"))

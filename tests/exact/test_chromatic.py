@@ -1,0 +1,270 @@
+"""Chromatic Gibbs: its transition matrix, its draws, many chains at once, and what it refuses.
+
+False alarms: the p-values of the draws are held against 1e-7; there are fewer than 20 of them.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+import steppe
+from contract.cases import quick_jit
+from steppe import targets
+from steppe.diagnostics.exact import target_distribution, transition_matrix
+from steppe.errors import RecipeError, TargetError
+from steppe.kernel.blocks.chromatic import ChromaticBlock, Coloring, make_coloring
+from steppe.target.interactions import Interactions, color_sites
+from tiers import cases
+
+TOLERANCE = 1e-12
+FALSE_ALARM = 1e-7
+CYCLE = np.array([[0, 1], [1, 2], [2, 3], [3, 4], [4, 0]])
+rng = np.random.default_rng(3)
+WEIGHTS = rng.normal(size=5)
+
+
+def triples(position):
+    """A chain of three-site terms: site `i` interacts with `i ± 1` and `i ± 2`."""
+    return jnp.sum(jnp.asarray(WEIGHTS[:3]) * position[:3] * position[1:4] * position[2:])
+
+
+def conditional_of_triples(position, site):
+    low, high = (triples(position.at[site].set(value)) for value in (0.0, 1.0))
+    return jnp.stack([low, high])
+
+
+TRIPLES = [[0, 1], [0, 2], [1, 2], [1, 3], [2, 3], [2, 4], [3, 4]]
+
+
+def ragged_chain(position):
+    return jnp.sum(
+        position[:-1] * jnp.asarray([[0.3], [-1.0], [0.7], [0.2]]) * jnp.roll(position[1:], 1, axis=1)
+    )
+
+
+TARGETS = {
+    "lattice": lambda: targets.ising_lattice((2, 3), 0.4, field=0.2),
+    "open lattice, bits": lambda: targets.ising_lattice((2, 2), -0.7, 0.3, periodic=False, spins=False),
+    "odd cycle": lambda: targets.ising_graph(CYCLE, WEIGHTS, field=WEIGHTS[::-1]),
+    "hub": lambda: targets.ising_graph([[0, i] for i in range(1, 6)], 0.5, num_sites=7),
+    "sparse matrix": lambda: targets.ising(np.diag(WEIGHTS, 1) + np.diag(WEIGHTS, -1), 0.1),
+    "qubo": lambda: targets.qubo(np.diag(WEIGHTS) + np.diag(WEIGHTS[1:], 1), inverse_temperature=1.7),
+    "max-cut": lambda: targets.max_cut(CYCLE, WEIGHTS, inverse_temperature=0.8),
+    "potts": lambda: targets.potts(CYCLE[:4] % 4, 3, [0.5, -0.8, 0.3, 1.0], [0.1, 0.0, -0.2]),
+    "potts lattice": lambda: targets.potts((2, 2), 3, 0.6, periodic=False),
+    "conditional": lambda: steppe.Target(
+        triples, steppe.Binary(5), interactions=TRIPLES, conditional=conditional_of_triples
+    ),
+    "graph only": lambda: steppe.Target(triples, steppe.Binary(5), interactions=TRIPLES),
+    "ragged": lambda: steppe.Target(
+        ragged_chain, steppe.Categorical(5, [2, 3, 2, 3, 2]), interactions=[[i, i + 1] for i in range(4)]
+    ),
+}
+NAMES = list(TARGETS)
+
+
+def coloring_of(sampler) -> Coloring:
+    return sampler.recipe.blocks[0].coloring
+
+
+def chain_of(states, chain):
+    return jax.tree.map(lambda leaf: leaf[chain], states)
+
+
+def site_matrix(target, site):
+    """Draw one site from its conditional, written down from the distribution itself."""
+    distribution = target_distribution(target)
+    levels = np.asarray(target.domain.to_levels(target.domain.enumerate()))
+    others = np.delete(levels, site, axis=1)
+    matrix = (others[:, None] == others[None]).all(axis=2) * distribution
+    return matrix / matrix.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("name", cases(NAMES, fast=("lattice", "odd cycle", "potts", "conditional")))
+def test_a_sweep_leaves_the_distribution_invariant(name):
+    target = TARGETS[name]()
+    distribution, matrix = target_distribution(target), transition_matrix(steppe.chromatic_gibbs(), target)
+    assert np.abs(matrix.sum(axis=1) - 1).max() <= TOLERANCE
+    assert np.abs(distribution @ matrix - distribution).max() <= TOLERANCE
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sweep_is_systematic_gibbs_in_the_order_of_the_colours(name):
+    target = TARGETS[name]()
+    coloring = coloring_of(steppe.chromatic_gibbs().build(target))
+    expected = np.linalg.multi_dot(
+        [np.eye(target.domain.num_states)] * 2
+        + [site_matrix(target, site) for site in np.asarray(coloring.order)]
+    )
+    assert np.abs(transition_matrix(steppe.chromatic_gibbs(), target) - expected).max() <= TOLERANCE
+
+
+@pytest.mark.usefixtures("float64")
+def test_one_colour_per_site_is_systematic_gibbs():
+    matrix = rng.normal(size=(4, 4))
+    target = targets.ising(np.triu(matrix, 1) + np.triu(matrix, 1).T)
+    sampler = steppe.chromatic_gibbs().build(target)
+    colors = coloring_of(sampler).colors
+    assert [len(color.sites) for color in colors] == [1] * 4
+
+
+def forget_a_bond(sampler):
+    """The same sampler with a colouring that does not know of the bond of the first and the last site."""
+    sources, ends, places = sampler.target.interactions
+    is_known = ~(np.isin(sources, (0, 4)) & np.isin(ends, (0, 4)))
+    coloring = make_coloring(Interactions(sources[is_known], ends[is_known], places[is_known]), 5)
+    broken = dataclasses.replace(sampler.recipe, blocks=(ChromaticBlock(coloring),))
+    return dataclasses.replace(sampler, recipe=broken)
+
+
+def test_a_forgotten_bond_is_seen_by_the_matrix_and_by_draws_from_stationarity():
+    target = targets.ising_graph(CYCLE, 0.6)
+    distribution, num_chains = target_distribution(target), 50_000
+    starts = np.random.default_rng(0).choice(32, num_chains, p=distribution / distribution.sum())
+    right = steppe.chromatic_gibbs().build(target)
+    keys = jax.random.split(jax.random.key(3), num_chains)
+    for sampler, is_right in ((right, True), (forget_a_bond(right), False)):
+        matrix = sampler.recipe.blocks[0].transition_matrix(sampler.density, None)
+        assert (np.abs(distribution @ matrix - distribution).max() <= 1e-6) == is_right
+        states = jax.vmap(sampler.init)(target.domain.enumerate()[starts])
+        ends = quick_jit(lambda keys, states: jax.vmap(sampler.step)(keys, states)[0].position)(keys, states)  # noqa: B023
+        counts = np.bincount(np.asarray(target.domain.index(ends)), minlength=32)
+        exact = distribution.astype(float) / distribution.sum(dtype=float)
+        p_value = scipy.stats.chisquare(counts, exact * num_chains).pvalue
+        assert (p_value > FALSE_ALARM) == is_right
+
+
+def draw_once(sampler, num_chains, start):
+    """States after one step of many chains from one position."""
+    state = sampler.init(start)
+    keys = jax.random.split(jax.random.key(5), num_chains)
+    return quick_jit(lambda keys: jax.vmap(sampler.step, (0, None))(keys, state)[0])(keys)
+
+
+@pytest.mark.parametrize("name", cases(NAMES, fast=("lattice", "odd cycle", "potts")))
+def test_draws_follow_the_matrix_and_carry_their_log_density(name):
+    target = TARGETS[name]()
+    sampler = steppe.chromatic_gibbs().build(target)
+    start = target.domain.enumerate()[target.domain.num_states // 3]
+    states = draw_once(sampler, 20_000, start)
+    row = transition_matrix(steppe.chromatic_gibbs(), target)[target.domain.num_states // 3]
+    counts = np.bincount(np.asarray(target.domain.index(states.position)), minlength=len(row))
+    is_expected = row * 20_000 > 5
+    rest = max(row[~is_expected].sum(), 1e-12)
+    observed, expected = (
+        np.append(counts[is_expected], counts[~is_expected].sum()),
+        np.append(row[is_expected], rest),
+    )
+    p_value = scipy.stats.chisquare(observed, expected / expected.sum() * observed.sum()).pvalue
+    assert p_value > FALSE_ALARM
+    fresh = jax.vmap(target.log_density)(states.position)
+    np.testing.assert_allclose(states.log_density, fresh, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["lattice", "odd cycle", "potts", "conditional"])
+def test_many_chains_step_as_each_of_them_alone(name):
+    target = TARGETS[name]()
+    sampler = steppe.chromatic_gibbs().build(target)
+    positions, keys = target.domain.draw(jax.random.key(1), (7,)), jax.random.split(jax.random.key(2), 7)
+    states = jax.vmap(sampler.init)(positions)
+    together, infos = jax.jit(jax.vmap(sampler.step))(keys, states)
+    step = jax.jit(sampler.step)
+    for chain in range(7):
+        alone, info = step(keys[chain], chain_of(states, chain))
+        np.testing.assert_array_equal(together.position[chain], alone.position)
+        np.testing.assert_array_equal(together.log_density[chain], alone.log_density)
+        assert infos.num_flips[chain] == info.num_flips
+
+
+def test_every_chain_may_have_an_inverse_temperature_of_its_own():
+    target = targets.ising_lattice((4, 4), 0.3)
+    sampler = steppe.chromatic_gibbs().build(target)
+    states = jax.vmap(sampler.init)(target.domain.draw(jax.random.key(1), (3,)))
+    keys, betas = jax.random.split(jax.random.key(2), 3), jnp.asarray([0.2, 1.0, 3.0])
+
+    def step(beta, key, state):
+        return sampler.replace({"inverse_temperature": beta}).step(key, state)[0].position
+
+    together = jax.jit(jax.vmap(step))(betas, keys, states)
+    for chain in range(3):
+        alone = jax.jit(step)(betas[chain], keys[chain], chain_of(states, chain))
+        np.testing.assert_array_equal(together[chain], alone)
+
+
+def test_annealing_finds_the_ground_state_of_a_ferromagnet():
+    target = targets.ising_lattice((6, 6), 1.0)
+    cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.1, 3.0))
+    found = steppe.anneal(target, steppe.chromatic_gibbs(), cooling, key=jax.random.key(0), num_steps=300)
+    assert float(found.best_log_density.max()) == 72
+
+
+# ---- colours -----------------------------------------------------------------------------------------------
+
+
+def test_even_lattices_and_trees_have_two_colours_and_odd_cycles_three():
+    assert color_sites(targets.ising_lattice((4, 6), 1.0).interactions, 24).max() == 1
+    assert color_sites(targets.ising_graph([[0, i] for i in range(1, 9)]).interactions, 9).max() == 1
+    assert color_sites(targets.ising_graph(CYCLE).interactions, 5).max() == 2
+
+
+def test_no_two_interacting_sites_share_a_colour():
+    edges = rng.integers(300, size=(1500, 2))
+    interactions = Interactions.read(edges, 300)
+    colors = color_sites(interactions, 300)
+    assert (colors[interactions.sources] != colors[interactions.ends]).all()
+    assert colors.max() < 12
+
+
+# ---- refusals ----------------------------------------------------------------------------------------------
+
+
+def test_a_dense_graph_is_refused_with_a_remedy():
+    matrix = rng.normal(size=(70, 70))
+    with pytest.raises(TargetError, match=r"more than 64 colours.*gibbs\(scan='systematic'\)"):
+        steppe.chromatic_gibbs().build(targets.ising(matrix + matrix.T - 2 * np.diag(np.diag(matrix))))
+
+
+def test_a_target_that_says_nothing_of_its_interactions_is_refused():
+    with pytest.raises(RecipeError, match=r"interactions=pairs"):
+        steppe.chromatic_gibbs().build(steppe.Target(triples, steppe.Binary(5)))
+
+
+def test_a_graph_that_misses_a_pair_is_refused():
+    with pytest.raises(TargetError, match=r"changes with sites that are not its neighbours"):
+        steppe.chromatic_gibbs().build(steppe.Target(triples, steppe.Binary(5), interactions=TRIPLES[1:]))
+
+
+def test_a_conditional_that_is_not_that_of_the_log_density_is_refused():
+    target = steppe.Target(
+        triples,
+        steppe.Binary(5),
+        interactions=TRIPLES,
+        conditional=lambda position, site: 1.5 * conditional_of_triples(position, site),
+    )
+    with pytest.raises(TargetError, match=r"is not what `conditional` returns"):
+        steppe.chromatic_gibbs().build(target)
+
+
+def test_a_constraint_is_refused():
+    target = steppe.Target(
+        triples, steppe.Binary(5), interactions=TRIPLES, is_valid=lambda position: position.sum() < 4
+    )
+    with pytest.raises(RecipeError, match=r"constraint"):
+        steppe.chromatic_gibbs().build(target)
+
+
+@pytest.mark.parametrize("pairs", [[[0, 5]], [[-1, 0]], [[0.5, 1.0]], [0, 1], "ab"])
+def test_pairs_that_are_no_pairs_of_sites_are_refused(pairs):
+    with pytest.raises(TargetError, match=r"pairs of sites that interact"):
+        steppe.Target(triples, steppe.Binary(5), interactions=pairs)
+
+
+def test_a_conditional_of_the_wrong_shape_is_refused():
+    with pytest.raises(TargetError, match=r"`conditional` must return a log-weight per level"):
+        steppe.Target(triples, steppe.Binary(5), conditional=lambda position, site: position)

@@ -20,10 +20,6 @@ from steppe.target.interactions import color_sites
 MAX_UPDATES = 256
 
 
-# Under which the metadata of a run keep why its recipe was chosen.
-REASON = "reason"
-
-
 class Recommendation(NamedTuple):
     """A recipe, and why it was chosen."""
 

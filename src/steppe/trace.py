@@ -25,6 +25,8 @@ STATISTICS = (
     "replica_rung",
     "round_trips",
 )
+# Under which the metadata of a run keep why its recipe was chosen.
+REASON = "reason"
 # What the last axis of a statistic is, where it has one beside chain and draw.
 LAST_AXES = {"rung_log_density": "rung", "swap_rate": "pair", "replica_rung": "tempered_replica"}
 

@@ -12,11 +12,10 @@ from steppe.diagnostics.quantity import Quantity
 from steppe.diagnostics.sites import SiteVerdicts, as_paths
 from steppe.diagnostics.swaps import Swaps
 from steppe.intervals import estimate_from_error
-from steppe.recommend import REASON
 from steppe.report import style
 from steppe.report.cells import divide, format_significant, to_finite
 from steppe.results import Cell, Column, Figure, Outcome, Provenance, Results, Table, Verdict
-from steppe.trace import Trace
+from steppe.trace import REASON, Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing

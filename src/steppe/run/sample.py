@@ -14,7 +14,7 @@ from steppe.arguments import checked
 from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.start import check_start, flatten_start
-from steppe.recommend import REASON, recommend
+from steppe.recommend import recommend
 from steppe.run.adaptation import Adapt, resolve_adaptation
 from steppe.run.chain_blocks import choose_chain_block
 from steppe.run.describe import check_same_run, record_run
@@ -26,6 +26,7 @@ from steppe.run.progress import progress_bar
 from steppe.run.result import Run
 from steppe.run.temperature_ladder import adapt_ladder
 from steppe.target import Target
+from steppe.trace import REASON
 from steppe.validation import not_negative, random_key
 
 if TYPE_CHECKING:

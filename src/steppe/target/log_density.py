@@ -32,13 +32,12 @@ from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from steppe.domain.base import Domain
-from steppe.domain.structured import take_flat_positions
 from steppe.errors import TargetError
 from steppe.pytree import as_pytree, on_device
 from steppe.target import checking
 from steppe.target.batching import call_batched
 from steppe.target.interactions import Interactions, PairForm
-from steppe.validation import flag, shorten
+from steppe.validation import shorten
 
 Cache = TypeVar("Cache")
 Function = TypeVar("Function", bound=Callable[..., PyTree])
@@ -100,14 +99,14 @@ class _TargetType(type(eqx.Module)):  # pyright: ignore[reportGeneralTypeIssues,
                     f"`{cls._label}(..., domain)` needs a domain such as `steppe.Binary(64)`; got "
                     f"{shorten(given['domain'])}."
                 )
-            made = type(eqx.Module).__call__(WrappedTarget if cls is Target else cls, *args, **kwargs)
+            made = type(eqx.Module).__call__(cls._wrapper if cls is Target else cls, *args, **kwargs)
             target = jax.tree.map(on_device, made)
             target._check()
             return target
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        signature = inspect.signature((WrappedTarget if cls is Target else cls).__init__)
+        signature = inspect.signature((cls._wrapper if cls is Target else cls).__init__)
         return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
@@ -177,6 +176,8 @@ class Target(eqx.Module, metaclass=_TargetType):
     # The methods that a class and its parents bring, as they were written.
     _own: ClassVar[dict[str, Callable[..., PyTree]]] = {}
     _label: ClassVar[str] = "Target"
+    # What `Target(...)` makes of functions; `steppe.target.wrapped` puts it here.
+    _wrapper: ClassVar["type[Target]"]
 
     if TYPE_CHECKING:
 
@@ -186,15 +187,15 @@ class Target(eqx.Module, metaclass=_TargetType):
         """Complete the methods a subclass defines: cast and mask what they return."""
         super().__init_subclass__(**options)
         cls._label = cls.__dict__.get("_label", cls.__name__)
-        own = {name: cls.__dict__[name] for name in _COMPLETIONS if name in cls.__dict__}
+        own = {name: cls.__dict__[name] for name in COMPLETIONS if name in cls.__dict__}
         cls._own = cls._own | own
         for name, method in own.items():
-            setattr(cls, name, _COMPLETIONS[name](method))
+            setattr(cls, name, COMPLETIONS[name](method))
 
     @staticmethod
     def from_energy(energy: LogDensity, domain: Domain, **offers: Unpack[Offers]) -> "Target":
         """Target `π ∝ exp(−energy)`; further arguments as for `Target`, in terms of `U = −energy`."""
-        return Target(Partial(_negate, _as_function("energy", energy)), domain, **offers)
+        return Target(Partial(_negate, as_function("energy", energy)), domain, **offers)
 
     # ---- evaluation --------------------------------------------------------------------------
 
@@ -204,7 +205,7 @@ class Target(eqx.Module, metaclass=_TargetType):
 
     def value_and_grad(self, position: Array) -> tuple[Array, Array]:
         """`U` and its gradient together. Where the position is not valid only `U` is `−inf`."""
-        return _complete_value_and_grad(_differentiate)(self, position)
+        return _complete_value_and_grad(differentiate)(self, position)
 
     def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
         """`U` and its gradient for a stack of positions, used where a kernel is mapped over chains."""
@@ -216,14 +217,14 @@ class Target(eqx.Module, metaclass=_TargetType):
         Uses what the target brought, the gradient of a multilinear one, or evaluates the log-density of every
         neighbour. Levels that a ragged site does not have are `−inf`.
         """
-        return _complete_differences(_evaluate_differences)(self, position)
+        return _complete_differences(evaluate_differences)(self, position)
 
     def conditional(self, position: Array, site: Array) -> Array:
         """Log-weights of the levels of one site given all others, up to a constant.
 
         Uses what the target brought, or evaluates the log-density with every level.
         """
-        return _complete_conditional(_evaluate_conditional)(self, position, site)
+        return _complete_conditional(evaluate_conditional)(self, position, site)
 
     def is_valid(self, position: Array) -> Array:
         """Whether the position satisfies the constraint; always true without one."""
@@ -255,7 +256,7 @@ class Target(eqx.Module, metaclass=_TargetType):
     @property
     def offers(self) -> tuple[str, ...]:
         """Names of the functions the target brought itself."""
-        return tuple(name for name in _COMPLETIONS if name in self._own)
+        return tuple(name for name in COMPLETIONS if name in self._own)
 
     @property
     def has_differences(self) -> bool:
@@ -399,7 +400,7 @@ def _keep(own: Function) -> Function:
     return own
 
 
-_COMPLETIONS: dict[str, Callable[[Callable[..., PyTree]], Callable[..., PyTree]]] = {
+COMPLETIONS: dict[str, Callable[[Callable[..., PyTree]], Callable[..., PyTree]]] = {
     "log_density": _complete_log_density,
     "value_and_grad": _complete_value_and_grad,
     "batched_value_and_grad": _keep,
@@ -414,12 +415,13 @@ def _mask(target: Target, position: Array, value: Array) -> Array:
     return jnp.where(target.is_valid(position), value, -jnp.inf) if target.has_constraint else value
 
 
-def _differentiate(target: Target, position: Array) -> tuple[Array, Array]:
+def differentiate(target: Target, position: Array) -> tuple[Array, Array]:
     """Value and gradient of the log-density as it was written: that of a masked one would be lost."""
     return jax.value_and_grad(partial(target._own["log_density"], target))(position)
 
 
-def _evaluate_differences(target: Target, position: Array) -> Array:
+def evaluate_differences(target: Target, position: Array) -> Array:
+    """Table of exact differences, by the cheapest way the target has besides its own."""
     if target.is_multilinear:
         return target.domain.slopes(position, target.value_and_grad(position)[1])
     if target.incremental is not None:
@@ -428,7 +430,8 @@ def _evaluate_differences(target: Target, position: Array) -> Array:
     return _over_neighbours(target, target.log_density, position) - target.log_density(position)
 
 
-def _evaluate_conditional(target: Target, position: Array, site: Array) -> Array:
+def evaluate_conditional(target: Target, position: Array, site: Array) -> Array:
+    """Log-weights of the levels of a site, by an evaluation for each."""
     levels = jnp.arange(target.domain.max_levels)
     candidates = jax.vmap(target.domain.replace_sites, (None, None, 0))(position, site, levels)
     return jax.vmap(target.log_density)(candidates)
@@ -441,134 +444,12 @@ def _over_neighbours(target: Target, function: Callable[[Array], Array], positio
     return jax.vmap(function)(neighbours).reshape(domain.num_sites, domain.max_levels)
 
 
-# ---- wrapped functions -------------------------------------------------------------------------------------
-
-
-class _Functions(NamedTuple):
-    """The callables of a wrapped target, each a pytree, so that arrays held by them are traced leaves."""
-
-    log_density: LogDensity
-    value_and_grad: ValueAndGrad | None
-    batched_value_and_grad: ValueAndGrad | None
-    differences: Callable[[Array], Array] | None
-    is_valid: Callable[[Array], Array] | None
-    incremental: Incremental[PyTree] | None
-    conditional: Callable[[Array, Array], Array] | None
-
-
-class WrappedTarget(Target):
-    """What `Target(log_density, domain, ...)` makes: functions of the user in the place of methods."""
-
-    _label = "Target"
-    _functions: _Functions
-    _interactions: Interactions | None
-    _is_linear: bool = eqx.field(static=True)
-
-    def __init__(
-        self,
-        log_density: LogDensity,
-        domain: Domain,
-        *,
-        value_and_grad: ValueAndGrad | None = None,
-        batched_value_and_grad: ValueAndGrad | None = None,
-        differences: Callable[[Array], Array] | None = None,
-        is_valid: Callable[[Array], Array] | None = None,
-        incremental: Incremental[PyTree] | None = None,
-        interactions: ArrayLike | None = None,
-        conditional: Callable[[Array, Array], Array] | None = None,
-        multilinear: bool = False,
-    ) -> None:
-        self.domain = domain
-        self._is_linear = flag("Target(multilinear=...)", multilinear, error=TargetError)
-        is_given = interactions is not None
-        self._interactions = Interactions.read(interactions, domain.num_sites) if is_given else None
-        functions = _Functions(
-            log_density=_as_function("log_density", log_density),
-            value_and_grad=_as_optional_function("value_and_grad", value_and_grad),
-            batched_value_and_grad=_as_optional_function("batched_value_and_grad", batched_value_and_grad),
-            differences=_as_optional_function("differences", differences),
-            is_valid=_as_optional_function("is_valid", is_valid),
-            incremental=_as_incremental(incremental),
-            conditional=_as_optional_function("conditional", conditional),
-        )
-        self._functions = take_flat_positions(domain, functions)
-
-    def log_density(self, position: Array) -> Array:
-        """The function given."""
-        return self._functions.log_density(position)
-
-    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
-        """The function given, or the log-density differentiated."""
-        given = self._functions.value_and_grad
-        return _differentiate(self, position) if given is None else given(position)
-
-    def batched_value_and_grad(self, stack: Array) -> tuple[Array, Array]:
-        """The function given."""
-        assert self._functions.batched_value_and_grad is not None
-        return self._functions.batched_value_and_grad(stack)
-
-    def differences(self, position: Array) -> Array:
-        """The function given, or the log-density evaluated."""
-        given = self._functions.differences
-        return _evaluate_differences(self, position) if given is None else given(position)
-
-    @property
-    def is_multilinear(self) -> bool:
-        """As it was declared."""
-        return self._is_linear
-
-    def is_valid(self, position: Array) -> Array:
-        """The function given, or always true."""
-        given = self._functions.is_valid
-        return jnp.asarray(True) if given is None else given(position)
-
-    def conditional(self, position: Array, site: Array) -> Array:
-        """The function given, or the log-density evaluated."""
-        given = self._functions.conditional
-        return _evaluate_conditional(self, position, site) if given is None else given(position, site)
-
-    @property
-    def incremental(self) -> Incremental[PyTree] | None:
-        """As it was given."""
-        return self._functions.incremental
-
-    @property
-    def interactions(self) -> Interactions | None:
-        """As they were given."""
-        return self._interactions
-
-    @property
-    def offers(self) -> tuple[str, ...]:
-        """Names of the functions given."""
-        given = self._functions._asdict().items()
-        return tuple(name for name, function in given if function is not None and name in _COMPLETIONS)
-
-
 def _negate(energy: LogDensity, position: Array) -> Array:
     return -energy(position)
 
 
-def _as_function(name: str, function: Function) -> Function:
+def as_function(name: str, function: Function) -> Function:
+    """Return a function of the user as a pytree, or say that it is none."""
     if not callable(function):
         raise TargetError(f"`{name}` must be a function of one position; got {type(function).__name__}.")
     return as_pytree(function)
-
-
-def _as_optional_function(name: str, function: Function | None) -> Function | None:
-    return None if function is None else _as_function(name, function)
-
-
-def _as_incremental(incremental: Incremental[Cache] | None) -> Incremental[Cache] | None:
-    if incremental is None:
-        return None
-    if not isinstance(incremental, Incremental):
-        raise TargetError(
-            "`incremental` must be a `steppe.Incremental(init, differences, update)`; got "
-            f"{type(incremental).__name__}."
-        )
-    return Incremental(
-        _as_function("incremental.init", incremental.init),
-        _as_function("incremental.differences", incremental.differences),
-        _as_function("incremental.update", incremental.update),
-        _as_optional_function("incremental.refresh", incremental.refresh),
-    )

@@ -33,6 +33,6 @@ def test_fractions_outside_the_open_interval_are_refused(fraction):
         coupling_variance_from_flip_fraction(fraction)
 
 
-def test_a_gaussian_center_needs_two_copies():
-    with pytest.raises(errors.RecipeError, match="two copies"):
+def test_a_gaussian_center_needs_two_replicas():
+    with pytest.raises(errors.RecipeError, match="two replicas"):
         coupling_variance_from_flip_fraction(0.1, center="gaussian", replicas=1)

@@ -172,8 +172,8 @@ def _measure_roughness(target: Target, trace: Trace) -> np.ndarray:
     levels = trace.levels()
     rows = np.unique(np.linspace(0, levels.shape[1] - 1, NUM_MEASURED).astype(int))
     chosen = levels[:, rows].reshape(-1, levels.shape[-1])
-    gaps = single_site_differences(target, target.domain.from_levels(chosen), exact=False)
-    return np.nanmean(gaps.mean_absolute.reshape(len(levels), -1), axis=1)
+    differences = single_site_differences(target, target.domain.from_levels(chosen), exact=False)
+    return np.nanmean(differences.mean_absolute.reshape(len(levels), -1), axis=1)
 
 
 def _count_states(target: Target, trace: Trace) -> np.ndarray:

@@ -19,8 +19,8 @@ def coupling_variance_from_flip_fraction(
     Parameters
     ----------
     flip_fraction
-        `f` in (0, ½). With a lattice center: the fraction of a copy's sites that differ from the center. With
-        a Gaussian center: the fraction of sites at which two copies differ.
+        `f` in (0, ½). With a lattice center: the fraction of a replica's sites that differ from the center.
+        With a Gaussian center: the fraction of sites at which two replicas differ.
     center
         Kind of center, as in `robust_ensemble`.
     replicas
@@ -30,36 +30,36 @@ def coupling_variance_from_flip_fraction(
 
     Notes
     -----
-    A real landscape holds the copies together or apart; there, adapt to what is measured.
+    A real log-density holds the replicas together or apart; there, adapt to what is measured.
     """
     name = "coupling_variance_from_flip_fraction"
-    remedy = "At ½ the copies are not coupled at all."
+    remedy = "At ½ the replicas are not coupled at all."
     f = within(f"{name}(flip_fraction=...)", flip_fraction, "(0, 0.5)", remedy=remedy)
     if choice(f"{name}(center=...)", center, CenterKind) == "lattice":
         return squared_unit / (2 * log((1 - f) / f))
-    copies = count(f"{name}(replicas=...)", replicas)
-    if copies < 2:
-        raise RecipeError(f"`{name}(center='gaussian')` compares two copies; got replicas={replicas!r}.")
-    return squared_unit * _gaussian_variance(f, copies)
+    replicas = count(f"{name}(replicas=...)", replicas)
+    if replicas < 2:
+        raise RecipeError(f"`{name}(center='gaussian')` compares two replicas; got replicas={replicas!r}.")
+    return squared_unit * _gaussian_variance(f, replicas)
 
 
-def _gaussian_variance(f: float, copies: int) -> float:
+def _gaussian_variance(f: float, replicas: int) -> float:
     """Bisect: the fraction of differing pairs rises with the variance, from 0 to ½."""
     low, high = 1e-6, 1.0
-    while _differing_pairs(high, copies) < f:
+    while _differing_pairs(high, replicas) < f:
         high *= 2
     for _ in range(200):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if _differing_pairs(middle, copies) < f else (low, middle)
+        low, high = (middle, high) if _differing_pairs(middle, replicas) < f else (low, middle)
     return 0.5 * (low + high)
 
 
-def _differing_pairs(variance: float, copies: int) -> float:
+def _differing_pairs(variance: float, replicas: int) -> float:
     """Fraction of differing pairs at one site of unit flip, the Gaussian center integrated out.
 
-    With `m` of `y` copies up, `m (y − m)` pairs differ, each at a price of `1/(2ηy)`.
+    With `m` of `y` replicas up, `m (y − m)` pairs differ, each at a cost of `1/(2ηy)`.
     """
-    pairs = [m * (copies - m) for m in range(copies + 1)]
-    weights = [comb(copies, m) * exp(-n / (2 * variance * copies)) for m, n in enumerate(pairs)]
+    pairs = [m * (replicas - m) for m in range(replicas + 1)]
+    weights = [comb(replicas, m) * exp(-n / (2 * variance * replicas)) for m, n in enumerate(pairs)]
     mean = sum(w * n for w, n in zip(weights, pairs, strict=True)) / sum(weights)
-    return mean / comb(copies, 2)
+    return mean / comb(replicas, 2)

@@ -1,6 +1,6 @@
 """The normalising constant of a restricted Boltzmann machine: summed where small, else annealed.
 
-Annealed importance sampling (AIS) goes from a machine without weights, whose constant is known, to the
+Annealed importance sampling (AIS) goes from an RBM without weights, whose constant is known, to the
 one asked for, through `U_t(v) = ((1 − t) a + t b_v)·v + Σ_j softplus(t (Wv + b)_j)`, `t` from 0 to 1.
 Every chain moves by layer-wise Gibbs at each `t` and multiplies its weight by the ratio of neighbouring
 densities; the mean weight is an unbiased estimate of the ratio of the constants (Neal 2001; Salakhutdinov

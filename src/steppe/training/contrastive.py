@@ -118,6 +118,6 @@ def _move_samples(recipe: Recipe, parameters: Parameters, start: Array, k: int, 
 
 def _gap(parameters: Parameters, batch: Array, samples: Array) -> Array:
     """Mean log-density of the data minus that of the samples; its gradient is that of the likelihood."""
-    machine = rbm(*parameters)
+    model = rbm(*parameters)
     # The formula itself for all rows at once, as one product: it is differentiated in the weights here.
-    return jnp.mean(machine.log_density(batch)) - jnp.mean(machine.log_density(samples))
+    return jnp.mean(model.log_density(batch)) - jnp.mean(model.log_density(samples))

@@ -25,7 +25,7 @@ NUM_KEPT = 100  # entries of the history, and commits to disk
 
 @dataclasses.dataclass(frozen=True)
 class TrainedRbm:
-    """A machine fitted to data.
+    """An RBM fitted to data.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class TrainedRbm:
 
     @property
     def target(self) -> Rbm:
-        """The machine as a target to sample from."""
+        """The RBM as a target to sample from."""
         return rbm(self.weights, self.hidden_bias, self.visible_bias)
 
 
@@ -78,7 +78,7 @@ def train_rbm(
     num_hidden
         Hidden bits.
     key
-        Random key; the same key gives the same machine, interrupted or not.
+        Random key; the same key gives the same RBM, interrupted or not.
     preset
         `"persistent"`: PCD-1, 12 000 updates of 100 rows, Adam at 0.002 falling to zero. `"paper"`: CD-10,
         600 updates (one epoch of MNIST), Adam at 0.001.

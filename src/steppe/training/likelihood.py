@@ -1,4 +1,4 @@
-"""How likely data are under a trained machine: mean log-density minus log-normaliser."""
+"""How likely data are under a trained RBM: mean log-density minus log-normaliser."""
 
 from typing import NamedTuple
 

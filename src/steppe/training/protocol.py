@@ -1,4 +1,4 @@
-"""How a machine is trained: the numbers of a preset, and what was given in their place."""
+"""How an RBM is trained: the numbers of a preset, and what was given in their place."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple

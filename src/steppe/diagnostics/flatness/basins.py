@@ -157,23 +157,23 @@ def basin_mass(
     if positions is None:
         return basins_of_table(target, log_table(target))
     flat, _ = flat_states(target, positions)
-    climbed = local_search(target, flat, max_steps=max_steps, batch_size=batch_size, progress=progress)
-    if not climbed.is_converged.all():
+    found = local_search(target, flat, max_steps=max_steps, batch_size=batch_size, progress=progress)
+    if not found.is_converged.all():
         raise DomainError(
-            f"{np.sum(~climbed.is_converged)} of {len(flat)} states had not reached a local maximum after "
+            f"{np.sum(~found.is_converged)} of {len(flat)} states had not reached a local maximum after "
             f"{max_steps} changes. Raise `max_steps`."
         )
-    rows = climbed.modes.reshape(len(flat), -1)
+    rows = found.modes.reshape(len(flat), -1)
     _, first, counts = np.unique(rows, axis=0, return_index=True, return_counts=True)
     order = np.argsort(-counts, kind="stable")
-    modes, fraction = climbed.modes[first[order]], counts[order] / len(flat)
+    modes, fraction = found.modes[first[order]], counts[order] / len(flat)
     expected = _exact_masses(target, modes) if is_exact_wanted(target, exact) else None
     return BasinMass(
         modes,
         fraction,
         share_error(fraction, positive("basin_mass(effective_size=...)", effective_size, len(flat))),
-        climbed.mode_log_density[first[order]],
-        climbed.mean_log_density,
+        found.mode_log_density[first[order]],
+        found.mean_log_density,
         expected,
     )
 

@@ -44,8 +44,8 @@ class Adapt:
         (0, 1). Their step size is adapted to it, and the bias that comes with it is accepted.
     center_distance
         For samplers with a center: wanted mean Euclidean distance between the center and the position, or
-        each of its copies. The coupling variance is adapted to it; a center step size keeps its ratio to it.
-        On bits, a copy that differs from a lattice center at `k` sites is at distance `√k`.
+        each of its replicas. The coupling variance is adapted to it; a center step size keeps its ratio to
+        it. On bits, a replica that differs from a lattice center at `k` sites is at distance `√k`.
     pooled
         Adapt all chains together to the mean over chains, instead of each alone. The sum is made in whole
         numbers, so it does not depend on the number of devices or processes; the draws then depend on the

@@ -49,7 +49,9 @@ def test_the_numbers_are_those_of_the_summary(run_path):
     assert np.mean(np.array(acceptance, float)) == pytest.approx(summary["acceptance_rate"])
     flips = [row["flips"] for row in results.table("chains").rows]
     assert np.mean(np.array(flips, float)) == pytest.approx(summary["flip_rate"])
-    assert {figure.key for figure in results.figures} == set(figures) == {"trace", "changes"}
+    assert (
+        {figure.key for figure in results.figures} == set(figures) == {"trace", "mixing", "warmup", "sites"}
+    )
     assert problems == []
 
 
@@ -57,7 +59,7 @@ def test_a_page_beside_a_run_leaves_the_run_whole(run_path, tmp_path):
     copy = shutil.copytree(run_path, tmp_path / "copy")
     page = write_page(copy).read_text(encoding="utf-8")
     assert "gibbs on Binary(4)" in page
-    assert page.count("data:image/svg+xml") == 2
+    assert page.count("data:image/svg+xml") == 4
     assert RunDirectory(copy).problems() == []
 
 
@@ -108,3 +110,63 @@ def test_a_run_without_a_commit_is_one_sentence(run_path, tmp_path):
         (copy / name).write_bytes(b"")
     with pytest.raises(RunError, match="no committed draws"):
         write_page(copy)
+
+
+def test_a_run_is_drawn_as_four_panels_of_its_log_density():
+    run = sampled(None)
+    figure = run.plot()
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "log-density U",
+        "density by chain",
+        "autocorrelation of U",
+        "effective sample size of U",
+    ]
+    trace = figure.axes[0]
+    assert len(trace.lines) == 4
+    np.testing.assert_array_equal(trace.lines[1].get_ydata(), run.trace.arrays["log_density"][1])
+    assert np.asarray(figure.axes[3].lines[0].get_ydata())[-1] == pytest.approx(
+        run.summary().mixing.log_density.ess
+    )
+
+
+def test_many_chains_are_drawn_as_a_fan():
+    trace = sampled(None, num_chains=9, num_draws=50).plot().axes[0]
+    assert len(trace.lines) == 1
+    assert len(trace.collections) == 2
+
+
+def test_ranks_of_chains_on_different_levels_leave_the_band():
+    from steppe.report.run_figures import _rank
+
+    values = np.array([np.arange(10.0), 100 + np.arange(10.0)])
+    np.testing.assert_array_equal(_rank(values), np.arange(20).reshape(2, 10) + 0.5)
+
+
+def test_sites_are_drawn_one_by_one_or_by_how_many_change():
+    run = sampled(None)
+    (axes,) = run.plot_sites().axes
+    fraction = (run.levels[:, 1:] != run.levels[:, :-1]).mean(axis=(0, 1))
+    drawn = {site: value for line in axes.lines for site, value in np.asarray(line.get_xydata())}
+    assert drawn == pytest.approx(dict(enumerate(fraction)))
+    wide = steppe.Target(lambda bits: bits.sum() * 0.0, steppe.Binary(2001))
+    run = steppe.sample(wide, steppe.dula(), key=jax.random.key(0), num_chains=2, num_warmup=0, num_draws=5)
+    (axes,) = run.plot_sites().axes
+    assert sum(bar.get_window_extent().height > 0 for bar in axes.patches) > 1
+
+
+def test_states_of_two_dimensions_are_pictures():
+    plane = steppe.Target(lambda spins: 0.2 * (spins[1:] * spins[:-1]).sum(), steppe.Spin((3, 5)))
+    run = steppe.sample(plane, steppe.dmala(), key=jax.random.key(0), num_chains=2, num_draws=20)
+    best, last, mean = (np.asarray(axes.images[0].get_array()) for axes in run.plot_sites().axes)
+    chain, row = np.unravel_index(np.argmax(run.trace.statistic("log_density")), (2, 20))
+    np.testing.assert_array_equal(best, run.levels[chain, row].reshape(3, 5))
+    np.testing.assert_array_equal(last, run.levels[0, -1].reshape(3, 5))
+    np.testing.assert_allclose(mean, run.levels.mean(axis=(0, 1)).reshape(3, 5))
+
+
+def test_a_run_without_statistics_cannot_be_drawn():
+    run = sampled(None, keep="none")
+    with pytest.raises(RunError, match="needs kept statistics"):
+        run.plot()
+    with pytest.raises(RunError, match="keeps no draws"):
+        run.plot_sites()

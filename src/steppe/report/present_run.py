@@ -1,38 +1,28 @@
-"""Presenter of a run: its summary as results, and its figures."""
+"""Presenter of a run: its summary as results."""
 
-import io
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from steppe.diagnostics.mixing import LOG_DENSITY, Cost, Mixing
 from steppe.diagnostics.quantity import Quantity
-from steppe.diagnostics.sites import SiteVerdicts, as_paths
+from steppe.diagnostics.sites import SiteVerdicts
 from steppe.diagnostics.swaps import Swaps
 from steppe.intervals import estimate_from_error
-from steppe.report import style
 from steppe.report.cells import divide, format_significant, to_finite
-from steppe.results import Cell, Column, Figure, Outcome, Provenance, Results, Table, Verdict
-from steppe.trace import REASON, Trace
+from steppe.results import Cell, Column, Outcome, Provenance, Results, Table, Verdict
+from steppe.trace import REASON
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
-
     from steppe.report.summary import Summary
     from steppe.run.storage.record import RunDescription
 
 MAX_CHAINS_LISTED = 64
 SHOWN_SETTINGS = ("recipe", "num_chains", "num_warmup", "num_draws", "thinning", "keep", "dtype")
-MAX_POINTS = 1000
-MAX_CHAINS_DRAWN = 16
-COLORS = ("#0077BB", "#EE7733", "#009988", "#CC3311", "#33BBEE", "#EE3377", "#332288", "#888888")
-UNCONVERGED_COLOR, MOVING_COLOR = "#CC3311", "#0077BB"
 
 
 def present_run(summary: "Summary") -> Results:
-    """Return what a run says about itself as results; figures are drawn from its trace."""
+    """Return what a run says about itself as results."""
     diagnosis = summary.diagnosis
     described = present_description(summary.run, summary.cost.seconds, diagnosis.findings[1:])
     provenance = described.provenance.model_copy(update={"model_evaluations": summary.cost.num_evaluations})
@@ -271,92 +261,3 @@ def _tabulate_cost(summary: "Summary") -> Table:
         rows=[{"what": what, "count": count, "ess": divide(ess, count)} for what, count in spent.items()],
         is_detail=True,
     )
-
-
-# ---- figures ---------------------------------------------------------------------------------------
-
-
-def describe_figures(mixing: Mixing) -> dict[str, Figure]:
-    """Figures that can be drawn of a run, by key."""
-    means, sites = mixing.chain_means, mixing.sites
-    figures = [
-        Figure(
-            key="trace",
-            title="Log-density of every chain.",
-            caption="Chains that overlap and show no trend agree; a chain on a level of its own is not "
-            "converged "
-            "there. Warm-up is shaded.",
-            alternative=f"Log-density against draw for {len(means)} chains, with means from "
-            f"{means.min():.4g} to {means.max():.4g}.",
-        )
-    ]
-    if sites is not None and mixing.num_draws > 1:
-        figures.append(
-            Figure(
-                key="changes",
-                title="How often each site changes.",
-                caption="Fraction of consecutive kept draws between which a site changes, over all chains. "
-                "Sites that have not converged are marked.",
-                alternative=f"Fraction of changes for {len(sites.is_constant)} sites, of which "
-                f"{sites.count('not converged')} are not converged and {sites.count('constant')} constant.",
-            )
-        )
-    return {figure.key: figure for figure in figures}
-
-
-def draw_figures(trace: Trace, mixing: Mixing) -> dict[str, bytes]:
-    """Draw them as SVG, by key."""
-    drawn = {"trace": _draw_trace(trace)}
-    if mixing.sites is not None and mixing.num_draws > 1:
-        drawn["changes"] = _draw_changes(trace, mixing.sites)
-    return drawn
-
-
-@style.apply()
-def _draw_trace(trace: Trace) -> bytes:
-    """Log-density against row, a line per chain, warm-up shaded; of an ensemble the mean of its replicas."""
-    figure, (axes,) = style.make_row(1, 8.0, 3.4)
-    values = trace.arrays["log_density"]
-    values = values.mean(axis=2) if values.ndim == 3 else values
-    rows = np.unique(np.linspace(0, values.shape[1] - 1, MAX_POINTS).astype(int))
-    if trace.num_warmup_rows:
-        axes.axvspan(0, trace.num_warmup_rows, color="#EEEEEE", zorder=0, lw=0)
-    for chain, line in enumerate(values[:MAX_CHAINS_DRAWN]):
-        finite = np.where(np.isfinite(line[rows]), line[rows], np.nan)
-        axes.plot(rows, finite, lw=0.8, alpha=0.85, color=COLORS[chain % len(COLORS)])
-    axes.set_xlabel("kept step, warm-up first")
-    axes.set_ylabel("log-density U")
-    axes.margins(x=0)
-    if len(values) > MAX_CHAINS_DRAWN:
-        axes.set_title(f"First {MAX_CHAINS_DRAWN} of {len(values)} chains")
-    return _to_svg(figure)
-
-
-@style.apply()
-def _draw_changes(trace: Trace, sites: SiteVerdicts) -> bytes:
-    """Fraction of consecutive draws between which each site changes; not converged sites in red."""
-    paths = as_paths(trace.levels())
-    fraction = (paths[:, 1:] != paths[:, :-1]).mean(axis=(0, 1))
-    figure, (axes,) = style.make_row(1, 8.0, 2.8)
-    for is_in, color, label in (
-        (~sites.is_unconverged, MOVING_COLOR, "mixed or constant"),
-        (sites.is_unconverged, UNCONVERGED_COLOR, "not converged"),
-    ):
-        places = np.flatnonzero(is_in)
-        if len(places):
-            marker = "o" if color == MOVING_COLOR else "X"
-            axes.plot(places, fraction[places], marker, ms=4, color=color, label=label)
-    axes.set_xlabel("site")
-    axes.set_ylabel("fraction of draws that change it")
-    axes.set_ylim(0, max(1.1 * float(fraction.max()), 1e-3))
-    axes.locator_params(axis="x", integer=True)
-    if sites.is_unconverged.any():
-        axes.legend()
-    return _to_svg(figure)
-
-
-@style.apply()
-def _to_svg(figure: "Drawing") -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue()

@@ -18,6 +18,7 @@ from steppe.run.progress import progress_bar
 from steppe.trace import Trace, by_row, join
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from xarray import DataTree
 
     from steppe.diagnostics.findings import Diagnosis
@@ -227,6 +228,50 @@ class Run:
     def diagnose(self, observables: "Observables | None" = None, *, limit: float = 1.05) -> "Diagnosis":
         """Say whether the run can be relied on, and what is wrong; arguments as in `summary`."""
         return self.summary(observables, limit=limit).diagnosis
+
+    def plot(self) -> "Figure":
+        """Draw trace, ranks, autocorrelation and growth of the effective sample size of the log-density.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To show in a notebook or to save by `figure.savefig(path)`.
+
+        Examples
+        --------
+        >>> import jax, jax.numpy as jnp, steppe
+        >>> target = steppe.Target(lambda bits: jnp.sum(bits) / 2, steppe.Binary(8))
+        >>> run = steppe.sample(target, key=jax.random.key(0), num_draws=100)
+        >>> len(run.plot().axes)
+        4
+        """
+        from steppe.report.run_figures import draw_overview
+
+        self._check_has_statistics("plot")
+        return draw_overview(self.trace)
+
+    def plot_sites(self) -> "Figure":
+        """Draw how often each site changes; on a domain of two dimensions, states as pictures as well.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Best draw, last draw and mean where sites stand in two dimensions, else changes by site.
+        """
+        from steppe.diagnostics.sites import judge_sites
+        from steppe.report.run_figures import draw_sites, draw_states, is_picture
+
+        levels = self._read_levels()
+        return (
+            draw_states(self.trace) if is_picture(self.trace) else draw_sites(self.trace, judge_sites(levels))
+        )
+
+    def _check_has_statistics(self, name: str) -> None:
+        if "log_density" not in self.trace.arrays or self.trace.num_rows <= self.trace.num_warmup_rows:
+            raise RunError(
+                f"`run.{name}()` needs kept statistics and at least one draw; this run was sampled with "
+                f"`keep={self.description.keep!r}` and has none. Sample with `keep='draws'`."
+            )
 
     def extend(self, num_draws: int, *, progress: bool | None = None) -> "Run":
         """Return this run with `num_draws` more draws per chain: the ones a longer run would have made."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from steppe.errors import RunError, SteppeError, StorageError
 from steppe.report.page.view import Gathered, Picture, Section
-from steppe.report.present_run import describe_figures, draw_figures, present_description
+from steppe.report.present_run import present_description
+from steppe.report.run_figures import draw_run, to_svg
 from steppe.results import FILE_NAME, Results, Verdict, read_results
 from steppe.run.result import Run, open_run
 from steppe.run.storage.directory import RunDirectory
@@ -49,12 +50,12 @@ def gather_run(run: Run) -> Section:
     except RunError as error:  # no statistics were kept, or no draws are there yet
         return Section(present_description(run.description, run.seconds, [str(error)]), {})
     presented = summary.present()
-    drawn = draw_figures(trace, summary.mixing)
+    drawn = [*draw_run(trace, summary.mixing)]
     update = {
         "verdicts": [*presented.verdicts, *_judge_progress(run)],
-        "figures": [*describe_figures(summary.mixing).values()],
+        "figures": [one.described for one in drawn],
     }
-    pictures = {key: embed_drawing(svg) for key, svg in drawn.items()}
+    pictures = {one.described.key: embed_drawing(to_svg(one.figure)) for one in drawn}
     return Section(presented.model_copy(update=update), pictures)
 
 

@@ -13,7 +13,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test test-all test-shapes coverage house bench bench-quick browser check wheel release-check \
+.PHONY: help demo docs test test-all test-shapes coverage mutants house bench bench-quick browser check wheel release-check \
   jax-lowest jax-locked jax-newest lock clean
 
 help: ## List the targets
@@ -38,6 +38,9 @@ test-shapes: $(STAMP) ## Run the tests of the kernel with shapes and types check
 
 coverage: $(STAMP) $(BROWSER) ## Run the fast tests and say which lines they miss; too many is an error
 	@$(RUN) -m pytest -m "not slow" --cov --cov-report=term
+
+mutants: $(STAMP) ## Change the code in small ways, and say which changes no fast test notices; can be stopped
+	@PYTHONPATH=tests $(RUN) -m mutants
 
 house: $(STAMP) ## Print how large, how deep and how typed the code is
 	@$(RUN) tests/house.py

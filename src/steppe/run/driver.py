@@ -3,10 +3,10 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -44,11 +44,17 @@ def stream(
 ) -> None:
     """Run to a row, committing to disk every few seconds.
 
-    The first interrupt (Ctrl-C or a termination request) commits what is done and ends the run.
+    The first interrupt (Ctrl-C or a termination request) commits what is done and ends the run. Before the
+    first rows, while programs are compiled, nothing would be lost, and it ends the run at once; processes
+    that run together still stop together.
     """
     interval = COMMIT_SECONDS if commit_seconds is None else commit_seconds
-    seconds, last_commit = 0.0, time.monotonic()
-    with interrupt_flag() as interrupted, Commits(directory) as commits:
+    seconds, last_commit, first_row = 0.0, time.monotonic(), engine.next_row
+
+    def has_rows() -> bool:
+        return engine.next_row > first_row or engine.devices.num_processes > 1
+
+    with interrupt_flag(has_rows) as interrupted, Commits(directory) as commits:
         for chunk in engine.chunks(num_rows):
             commits.waiting.add(row_arrays(chunk.rows, engine.plan.keep))
             seconds += chunk.seconds
@@ -166,22 +172,39 @@ def row_arrays(rows: "Rows", keep: str) -> dict[str, np.ndarray]:
 
 
 @contextmanager
-def interrupt_flag() -> Iterator[Any]:
-    """Turn the first SIGINT or SIGTERM into a flag, and raise it again once the block is left."""
+def interrupt_flag(waits: Callable[[], bool]) -> Iterator[Any]:
+    """Turn the first SIGINT or SIGTERM into a flag, and raise it again once the block is left.
+
+    Parameters
+    ----------
+    waits
+        Whether a signal that comes now waits for the end of the block; otherwise it is raised at once.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False  # only the main thread may install handlers
         return
     received: list[int] = []
     handled = (signal.SIGINT, signal.SIGTERM)
     previous = {number: signal.getsignal(number) for number in handled}
+
+    def handle(caught: int, frame: object) -> None:
+        received.append(caught)
+        if not waits():
+            raise_interrupt(caught)
+
     for number in handled:
-        signal.signal(number, lambda caught, frame: received.append(caught))
+        signal.signal(number, handle)
     try:
         yield lambda: bool(received)
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
     if received:
-        if received[0] == signal.SIGINT:
-            raise KeyboardInterrupt
-        raise SystemExit(128 + received[0])
+        raise_interrupt(received[0])
+
+
+def raise_interrupt(number: int) -> NoReturn:
+    """Raise what Python raises for a signal, or the exit code that shells give it."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)

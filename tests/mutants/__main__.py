@@ -1,0 +1,84 @@
+"""Mutation testing of the kernel, the runner and the diagnostics.
+
+    PYTHONPATH=tests python -m mutants              # 200 of each package; goes on where it was stopped
+    PYTHONPATH=tests python -m mutants --package kernel --again  # survivors once more, after new tests
+    PYTHONPATH=tests python -m mutants --planted    # the bugs of planted.toml
+    PYTHONPATH=tests python -m mutants --show       # what is known so far
+
+Works on a copy of the project in `out/mutants`, in forks of one process. `survivors.toml` says of every
+survivor why it may live.
+"""
+
+import argparse
+import sys
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+from .planted import try_planted
+from .touched import PACKAGES, make_map, read_map
+from .tree import HOME, copy_project
+from .trial import KILLED, describe, read_outcomes, try_mutants, wilson
+from .warm import import_packages
+
+SURVIVORS = Path(__file__).with_name("survivors.toml")
+
+
+def main() -> None:
+    """Try mutants, then say how many were noticed."""
+    parser = argparse.ArgumentParser(description="Try mutants of the kernel, the runner and the diagnostics.")
+    parser.add_argument("--package", choices=PACKAGES, action="append")
+    parser.add_argument("--number", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true", help="try survivors again, after new tests")
+    parser.add_argument("--planted", action="store_true", help="try the bugs of planted.toml alone")
+    parser.add_argument("--show", action="store_true", help="try nothing")
+    parser.add_argument("--no-map", action="store_true", help="do not look for new tests")
+    options = parser.parse_args()
+    HOME.mkdir(parents=True, exist_ok=True)
+    if not options.show:
+        copy_project()
+        import_packages()
+        if options.planted:
+            sys.exit(try_planted(say))
+        if not options.no_map:
+            make_map(say)
+        packages = options.package or PACKAGES
+        try_mutants(packages, options.number, options.seed, read_map(), options.again, say)
+    show()
+
+
+def show() -> None:
+    """Say how many mutants were noticed, and list the survivors that nobody has explained."""
+    explained = tomllib.loads(SURVIVORS.read_text(encoding="utf-8")) if SURVIVORS.exists() else {}
+    outcomes = read_outcomes()
+    for package in PACKAGES:
+        own = [outcome for outcome in outcomes if outcome.package == package]
+        if not own:
+            continue
+        counts = Counter(outcome.outcome for outcome in own)
+        low, high = wilson(counts[KILLED], len(own))
+        say(
+            f"{package}: {counts[KILLED]} of {len(own)} noticed, {counts[KILLED] / len(own):.1%} "
+            f"[{low:.1%}, {high:.1%}]; {dict(counts)}"
+        )
+        equivalent = sum(explained.get(outcome.name, {}).get("verdict") == "equivalent" for outcome in own)
+        if equivalent:
+            low, high = wilson(counts[KILLED], len(own) - equivalent)
+            say(
+                f"  without {equivalent} that change nothing: "
+                f"{counts[KILLED] / (len(own) - equivalent):.1%} [{low:.1%}, {high:.1%}]"
+            )
+    for outcome in outcomes:
+        if outcome.outcome != KILLED and outcome.name not in explained:
+            say(f"unexplained: {describe(outcome)}")
+
+
+def say(sentence: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(sentence + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Trying mutants: each replaces a module, and the fast tests that touch its function run until one fails.
+
+Tests that reach the changed line come first, the quick ones first of all, up to a limit of CPU time; a test
+that runs for ever, or a process that dies, has noticed the mutant too. Every outcome is one line of a file,
+so a trial that is stopped goes on where it was.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from scipy.stats import norm
+
+from .operators import Mutant, list_mutants
+from .touched import OPTIONS, Touch
+from .tree import HOME, list_modules, mutated, read_module
+from .warm import run_tests
+
+FILE = HOME / "outcomes.jsonl"
+# Tests of one mutant may take so long together, by the time they took without it.
+MAX_TEST_SECONDS = 40.0
+# A mutant that takes so much longer is stopped.
+SLOWER, STARTING_SECONDS, WALL_SECONDS = 4.0, 30.0, 900.0
+KILLED, SURVIVED, UNTOUCHED = "killed", "survived", "untouched"
+
+
+class Outcome(NamedTuple):
+    """What became of a mutant."""
+
+    package: str
+    name: str
+    module: str
+    function: str
+    line: int
+    operator: str
+    before: str
+    after: str
+    outcome: str
+    end: str
+    killer: str
+    num_tests: int
+    seconds: float
+
+
+class FirstFailure:
+    """A plugin that runs the quickest tests first and remembers the one that failed."""
+
+    def __init__(self, order: Sequence[str]) -> None:
+        self._order = {test: index for index, test in enumerate(order)}
+        HOME.joinpath("killer.txt").unlink(missing_ok=True)
+
+    def pytest_collection_modifyitems(self, items: list) -> None:
+        """Order the tests."""
+        items.sort(key=lambda item: self._order.get(item.nodeid, len(self._order)))
+
+    def pytest_runtest_logreport(self, report) -> None:
+        """Remember a failure, for the parent."""
+        if report.outcome == "failed":
+            HOME.joinpath("killer.txt").write_text(report.nodeid, encoding="utf-8")
+
+
+def sample_mutants(package: str, number: int, seed: int) -> list[Mutant]:
+    """A sample of a package's mutants: those whose names have the smallest digests with this seed."""
+    mutants = [
+        mutant for module in list_modules(package) for mutant in list_mutants(module, read_module(module))
+    ]
+    mutants.sort(key=lambda mutant: hashlib.sha256(f"{seed}{mutant.name}".encode()).digest())
+    return mutants[:number]
+
+
+def choose_tests(mutant: Mutant, touches: Sequence[Touch]) -> list[Touch]:
+    """Tests that touch the function of a mutant; those that touch its line first, then the quick ones."""
+    # What runs while a module is imported is seen by every test that touches the module.
+    is_inside = any(mutant.function in touch.lines.get(mutant.module, {}) for touch in touches)
+    chosen = [
+        touch
+        for touch in touches
+        if mutant.module in touch.lines and (not is_inside or mutant.function in touch.lines[mutant.module])
+    ]
+    line = mutant.line - mutant.first_line
+    chosen.sort(key=lambda t: (line not in t.lines[mutant.module].get(mutant.function, []), t.seconds))
+    kept, total = [], 0.0
+    for touch in chosen:
+        total += touch.seconds
+        if kept and total > MAX_TEST_SECONDS:
+            break
+        kept.append(touch)
+    return kept
+
+
+def run_mutant(package: str, mutant: Mutant, touches: Sequence[Touch]) -> Outcome:
+    """Try one mutant."""
+    tests = choose_tests(mutant, touches)
+    shown = (package, mutant.name, mutant.module, mutant.function, mutant.line, mutant.operator)
+    changed = (mutant.before[:200], mutant.after[:200])
+    if not tests:
+        return Outcome(*shown, *changed, UNTOUCHED, "", "", 0, 0.0)
+    names = [touch.test for touch in tests]
+    limit = STARTING_SECONDS + SLOWER * sum(touch.seconds for touch in tests)
+    with mutated(mutant.module, mutant.source):
+        end, seconds = run_tests([*OPTIONS, "-x", *names], FirstFailure(names), limit, WALL_SECONDS)
+    killer = HOME / "killer.txt"
+    by = killer.read_text(encoding="utf-8") if killer.exists() else ""
+    outcome = SURVIVED if end == "0" else KILLED
+    return Outcome(*shown, *changed, outcome, end, by, len(names), round(seconds, 1))
+
+
+def try_mutants(
+    packages: Sequence[str],
+    number: int,
+    seed: int,
+    touches: Sequence[Touch],
+    again: bool,
+    say: Callable[[str], None],
+) -> None:
+    """Try those of the sample that have no outcome yet, the packages in turn; with `again`, survivors too."""
+    samples = [sample_mutants(package, number, seed) for package in packages]
+    known = {outcome.name: outcome.outcome for outcome in read_outcomes()}
+    for index in range(number):
+        for package, sample in zip(packages, samples, strict=True):
+            if index >= len(sample):
+                continue
+            mutant = sample[index]
+            before = known.get(mutant.name)
+            if before == KILLED or (before is not None and not again):
+                continue
+            began = time.monotonic()
+            outcome = run_mutant(package, mutant, touches)
+            with FILE.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(outcome._asdict()) + "\n")
+            wall = time.monotonic() - began
+            say(f"{describe(outcome)}: {outcome.outcome} ({outcome.num_tests} tests, {wall:.0f} s)")
+
+
+def describe(outcome: Outcome) -> str:
+    """A mutant in one line."""
+    before, after = (" ".join(text.split()) for text in (outcome.before, outcome.after))
+    return f"{outcome.name} {outcome.module}:{outcome.line} {outcome.function}: {before!r} -> {after!r}"
+
+
+def read_outcomes() -> list[Outcome]:
+    """The newest outcome of each mutant."""
+    if not FILE.exists():
+        return []
+    with FILE.open(encoding="utf-8") as file:
+        return list({row["name"]: Outcome(**row) for row in map(json.loads, file)}.values())
+
+
+def wilson(successes: int, number: int, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a fraction."""
+    z = float(norm.ppf(0.5 + level / 2))
+    center = (successes + z * z / 2) / (number + z * z)
+    half = z / (number + z * z) * (successes * (number - successes) / number + z * z / 4) ** 0.5
+    return center - half, center + half

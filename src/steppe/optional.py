@@ -5,7 +5,9 @@ from types import ModuleType
 
 from steppe.errors import MissingPackageError
 
-EXTRAS = ("blackjax", "data", "graphs", "networks", "numpyro", "plots", "pymc", "report", "torch")
+EXTRAS = ("blackjax", "data", "graphs", "networks", "numpyro", "plots", "pymc", "report")
+# Packages whose build depends on the computer, so that no one line fits all.
+BUILT_FOR_COMPUTERS = {"torch": "install PyTorch as its own page says for this computer; a CPU build will do"}
 
 
 def require(package: str, extra: str, purpose: str) -> ModuleType:
@@ -22,14 +24,13 @@ def require(package: str, extra: str, purpose: str) -> ModuleType:
     """
     name = package.split(".", maxsplit=1)[0]
     line = f'pip install "steppe[{extra}]"' if extra in EXTRAS else f"pip install {extra}"
+    adds = BUILT_FOR_COMPUTERS.get(name, f"`{line}` adds it")
     try:
         importlib.import_module(name)
         return importlib.import_module(package)
     except ImportError as error:
         if isinstance(error, ModuleNotFoundError) and error.name == name:
-            raise MissingPackageError(
-                f"{purpose} needs `{name}`, which is not installed; `{line}` adds it."
-            ) from error
+            raise MissingPackageError(f"{purpose} needs `{name}`, which is not installed; {adds}.") from error
         # There, but too old to have this part of it, or at odds with another package.
         raise MissingPackageError(
             f"{purpose} needs `{package}`, which the installed `{name}` does not give: {error}. "

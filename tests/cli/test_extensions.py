@@ -10,7 +10,8 @@ import pytest
 from cyclopts import App
 
 from steppe.cli.extensions import add_commands, find_extensions, load_command
-from steppe.errors import MissingPackageError
+from steppe.cli.resolve import describe_samplers, describe_targets, make_recipe, make_target
+from steppe.errors import MissingPackageError, RunError
 
 BAD_REQUEST = 2
 HANDLER = '''
@@ -40,7 +41,10 @@ def put(tmp_path, monkeypatch):
         (described / "METADATA").write_text(
             f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nSummary: What {name} does.\n"
         )
-        (described / "entry_points.txt").write_text(f"[steppe.commands]\ngreet = {name}:greet\n")
+        (described / "entry_points.txt").write_text(
+            f"[steppe.commands]\ngreet = {name}:greet\n[steppe.samplers]\n{name}_walk = {name}:walk\n"
+            f"[steppe.targets]\n{name}_bits = {name}:bits\n"
+        )
         monkeypatch.syspath_prepend(tmp_path)
         return tmp_path
 
@@ -110,3 +114,55 @@ def test_missing_reproduction_says_which_line_installs_it(words):
     assert add_commands(app, {}) == {}
     with pytest.raises(MissingPackageError, match="`pip install steppe-edlp` adds it"):
         app(["reproduce", *words], exit_on_error=False, print_error=False)
+
+
+PLUGIN = """
+import steppe
+
+
+def walk(step_size=0.3):
+    return steppe.dmala(step_size=step_size)
+
+
+def bits(num_sites=3):
+    return steppe.Target(lambda x: x.sum(), steppe.Binary(num_sites))
+"""
+
+
+def test_samplers_and_targets_of_a_package_have_names(put):
+    put("plugged", PLUGIN)
+    assert "plugged:walk" in describe_samplers()["plugged_walk"]
+    assert "plugged:bits" in describe_targets()["plugged_bits"]
+    assert "plugged" not in sys.modules
+    assert make_recipe("plugged_walk", {"step_size": 0.5}).parameters["step_size"] == 0.5
+    assert make_target("plugged_bits", {"num_sites": 5}).domain.num_sites == 5
+
+
+def test_a_package_of_samplers_that_fails_is_named_and_others_work(put):
+    put("faulty_sampler", "raise RuntimeError('no such thing')")
+    assert "faulty_sampler_walk" in describe_samplers()
+    with pytest.raises(MissingPackageError, match=r"`faulty_sampler_walk` is given by .*no such thing"):
+        make_recipe("faulty_sampler_walk", {})
+    assert make_recipe("dmala", {}).name == "dmala"
+    with pytest.raises(RunError, match="Did you mean faulty_sampler_walk"):
+        make_recipe("faulty_sampler_wal", {})
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "said"),
+    [
+        ("walk = 3", MissingPackageError, "is not a function but int"),
+        ("def walk():\n    return 3", RunError, "must return a recipe of `steppe`; it returned int"),
+    ],
+)
+def test_an_entry_point_of_a_sampler_that_is_none_is_refused(put, source, error, said):
+    put(f"odd_{len(source)}", source)
+    with pytest.raises(error, match=said):
+        make_recipe(f"odd_{len(source)}_walk", {})
+
+
+def test_every_sampler_and_target_is_listed():
+    assert {"dmala", "chromatic_gibbs", "informed_permutation"} <= set(describe_samplers())
+    listed = describe_targets()
+    assert {"tsp", "tsp_paper", "ising_lattice"} <= set(listed)
+    assert "coordinates" in listed["tsp"]

@@ -22,7 +22,7 @@ def test_overview_is_the_help_of_all_verbs(capsys):
     assert "resume" in SUMMARIES
 
 
-@pytest.mark.parametrize("words", [["--help"], ["version"]])
+@pytest.mark.parametrize("words", [["--help"], ["version"], ["--version"]])
 def test_questions_import_no_jax(words):
     program = f"""
 import sys

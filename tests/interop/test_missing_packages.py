@@ -15,7 +15,6 @@ BRIDGES = {
     "from_numpyro": ("numpyro", "numpyro", lambda: interop.from_numpyro(print)),
     "NumpyroKernel": ("numpyro", "numpyro", lambda: interop.NumpyroKernel(print)),
     "from_pymc": ("pymc", "pymc", lambda: interop.from_pymc(None)),
-    "from_torch": ("torch", "torch", lambda: interop.from_torch(print, Binary(2))),
 }
 
 
@@ -31,6 +30,16 @@ def test_missing_package_is_named_with_the_line_that_installs_it(bridge, monkeyp
         f'`{bridge}` needs `{package}`, which is not installed; `pip install "steppe[{extra}]"` adds it.'
     )
     assert str(caught.value) == expected
+
+
+def test_missing_torch_is_not_answered_by_a_line_that_brings_a_gpu_build(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingPackageError) as caught:
+        interop.from_torch(print, Binary(2))
+    assert str(caught.value) == (
+        "`from_torch` needs `torch`, which is not installed; install PyTorch as its own page says for this "
+        "computer; a CPU build will do."
+    )
 
 
 @pytest.fixture

@@ -24,7 +24,14 @@ from steppe.cli.extensions import add_commands, find_extensions, load_command
 from steppe.cli.modes import modes
 from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show_run, show_warning
 from steppe.cli.report import report
-from steppe.cli.resolve import is_own_code, list_targets, make_adapt, make_recipe, make_target
+from steppe.cli.resolve import (
+    describe_samplers,
+    describe_targets,
+    is_own_code,
+    make_adapt,
+    make_recipe,
+    make_target,
+)
 from steppe.cli.runfile import RunFile, check_run_file, read_run_file
 from steppe.cli.tune import tune
 from steppe.cli.watch import watch
@@ -43,7 +50,6 @@ from steppe.run.sample import sample
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.glance import glance
 from steppe.run.storage.shards import find_run, merge_shards
-from steppe.samplers import ALL_RECIPES
 
 app = App(name="steppe", help="Sample discrete distributions and find their flat modes.", version_flags=[])
 
@@ -266,16 +272,16 @@ def samplers() -> None:
 
     Example: `steppe samplers`
     """
-    print_list({name: make.__doc__ for name, make in ALL_RECIPES.items()})
+    print_list(describe_samplers())
 
 
 @app.command
 def targets() -> None:
-    """List the built-in targets.
+    """List the targets that have a name, with their parameters.
 
     Example: `steppe targets`
     """
-    print_list({name: make.__doc__ for name, make in list_targets().items()})
+    print_list(describe_targets())
 
 
 @app.command

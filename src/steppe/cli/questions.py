@@ -1,4 +1,4 @@
-"""Questions that the command line answers at once, before JAX is imported: `steppe --help` and `version`."""
+"""Questions that the command line answers at once, before JAX is imported: `steppe --help`, `--version`."""
 
 import sys
 from importlib.metadata import version
@@ -19,7 +19,7 @@ SUMMARIES = {
     "resume": "Continue a run: the same draws as if it had never stopped.",
     "run": "Sample a target into a new run directory.",
     "samplers": "List the samplers with what each does.",
-    "targets": "List the built-in targets.",
+    "targets": "List the targets that have a name, with their parameters.",
     "tune": "Choose a hyper-parameter of a sampler for a target, by a stated rule, from short runs.",
     "verify": "Read every byte of a run directory and name everything that is damaged.",
     "version": "Print the version.",
@@ -29,7 +29,7 @@ SUMMARIES = {
 
 def answer(words: list[str]) -> bool:
     """Answer, if it is one of these questions."""
-    if words == ["version"]:
+    if words in (["version"], ["--version"]):
         Console().print(version("steppe"))
     elif words in ([], ["--help"], ["-h"]):
         make_overview()(["--help"], result_action="return_value")

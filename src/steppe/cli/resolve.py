@@ -7,9 +7,10 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar, get_type_hints
+from typing import TypeVar, get_args, get_type_hints
 
 import steppe.targets
+from steppe.cli.extensions import SAMPLERS, TARGETS, describe_point, find_extensions, load_function
 from steppe.cli.runfile import check_run_file, read_run_file
 from steppe.errors import CallbackError, RunError, SteppeError
 from steppe.kernel.compose import Recipe
@@ -22,14 +23,38 @@ Made = TypeVar("Made")
 
 
 def list_targets() -> dict[str, Callable[..., Target]]:
-    """Return the functions of `steppe.targets` that make targets."""
+    """Return the functions of `steppe.targets` that make targets, by name."""
     functions = {name: getattr(steppe.targets, name) for name in steppe.targets.__all__}
     return {name: function for name, function in functions.items() if _makes_target(function)}
 
 
 def _makes_target(function: Callable[..., object]) -> bool:
     made = get_type_hints(function).get("return")
-    return isinstance(made, type) and issubclass(made, Target)
+    kinds = get_args(made) or (made,)
+    return all(isinstance(kind, type) and issubclass(kind, Target) for kind in kinds)
+
+
+def describe_targets() -> dict[str, str]:
+    """Every target that has a name, with what it is and its parameters; those of other packages last."""
+    own = {name: _describe_function(make) for name, make in list_targets().items()}
+    return own | _describe_extensions(TARGETS, own)
+
+
+def describe_samplers() -> dict[str, str]:
+    """Every sampler that has a name, with what a step does; those of other packages last."""
+    own = {name: (entry.make.__doc__ or "").strip() for name, entry in list_entries().items()}
+    return own | _describe_extensions(SAMPLERS, own)
+
+
+def _describe_function(make: Callable[..., object]) -> str:
+    summary = (make.__doc__ or "").strip().splitlines()[0]
+    parameters = ", ".join(inspect.signature(make).parameters)
+    return f"{summary} ({parameters})" if parameters else summary
+
+
+def _describe_extensions(group: str, own: Mapping[str, str]) -> dict[str, str]:
+    found = find_extensions(group)
+    return {name: f"Of {describe_point(points[0])}." for name, points in found.items() if name not in own}
 
 
 def is_own_code(name: str) -> bool:
@@ -46,9 +71,8 @@ def find_target(text: str) -> Target:
 
 
 def make_target(name: str, parameters: Mapping[str, object]) -> Target:
-    """Build a target by the name of a built-in one, or as `module:function` or `file.py:function`."""
-    known = list_targets()
-    make = _import(name) if is_own_code(name) else known[find_name(name, known, "target")]
+    """Build a target by its name, as `module:function` or as `file.py:function`."""
+    make = _import(name) if is_own_code(name) else _find(name, list_targets(), TARGETS, "target")
     target = _call(make, name, parameters)
     if not isinstance(target, Target):
         raise RunError(f"`{name}` must return a `steppe.Target`; it returned {type(target).__name__}.")
@@ -58,7 +82,19 @@ def make_target(name: str, parameters: Mapping[str, object]) -> Target:
 def make_recipe(name: str, parameters: Mapping[str, object]) -> Recipe:
     """Build a recipe by name."""
     makers = {known: entry.make for known, entry in list_entries().items()}
-    return _call(makers[find_name(name, makers, "sampler")], name, parameters)
+    recipe = _call(_find(name, makers, SAMPLERS, "sampler"), name, parameters)
+    if not isinstance(recipe, Recipe):
+        raise RunError(f"`{name}` must return a recipe of `steppe`; it returned {type(recipe).__name__}.")
+    return recipe
+
+
+def _find(
+    name: str, own: Mapping[str, Callable[..., object]], group: str, kind: str
+) -> Callable[..., object]:
+    """Return the function of a name: ours, or that of a package, which is imported now."""
+    given = find_extensions(group)
+    found = find_name(name, [*own, *given], kind)
+    return own[found] if found in own else load_function(given[found], f"The {kind} `{found}`")
 
 
 def make_adapt(adapt: bool | Mapping[str, object]) -> bool | Adapt:

@@ -40,3 +40,16 @@ def test_the_matrix_of_python_versions_is_the_one_that_is_declared():
     assert matrix is not None
     declared = re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["classifiers"]))
     assert re.findall(r"3\.\d+", matrix[1]) == declared
+
+
+def test_the_summary_for_a_journal_has_its_sections_and_cites_what_it_lists():
+    text, references = ((ROOT / "paper" / name).read_text() for name in ("paper.md", "paper.bib"))
+    sections = re.findall(r"^# (.+)$", text, re.MULTILINE)
+    assert {"Summary", "Statement of need", "References", "Acknowledgements"} <= set(sections)
+    assert {"title:", "tags:", "authors:", "affiliations:", "date:", "bibliography: paper.bib"} <= set(
+        re.findall(r"^(?:[a-z]+:(?: paper\.bib)?)", text, re.MULTILINE)
+    )
+    assert set(re.findall(r"@(\w+\d{4})", text)) == set(
+        re.findall(r"^@\w+\{(\w+),", references, re.MULTILINE)
+    )
+    assert 250 <= len(text.split()) <= 1000

@@ -6,6 +6,7 @@ with a sentence. Needs pydantic, so `import steppe` does not load it.
 """
 
 import base64
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -17,6 +18,9 @@ from steppe.errors import RunError, StorageError
 
 SCHEMA_VERSION = 1
 FILE_NAME = "results.json"
+
+# What is said of software beside versions, and what stands there if it is not known.
+_NO_VERSION = {"device": "unknown", "cpu": "", "commit": ""}
 
 Outcome = Literal["holds", "does not hold", "not distinguishable"]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
@@ -114,16 +118,29 @@ class Array(_Part):
 
 
 class Provenance(_Part):
-    """Where the numbers come from."""
+    """Where the numbers come from.
+
+    `commit` is that of the library's code, with a `+` behind it if files differed from it, and empty where it
+    is not known; `cpu` names the features of the processor that programs were compiled for.
+    """
 
     command: str
     versions: dict[str, str]
     device: str
+    cpu: str = ""
+    commit: str = ""
     seeds: list[int]
     data: dict[str, str] = {}
     started: str = ""
     seconds: float = 0.0
     model_evaluations: float | None = None
+
+    @classmethod
+    def of_software(cls, software: Mapping[str, str], **others: object) -> Self:
+        """Return the provenance of what was made with this software, as a run describes it."""
+        versions = dict(software)
+        found = {name: versions.pop(name, missing) for name, missing in _NO_VERSION.items()}
+        return cls.model_validate({"versions": versions, **found, **others})
 
 
 class Results(_Part):

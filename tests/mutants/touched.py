@@ -21,8 +21,9 @@ PACKAGES = ("kernel", "run", "diagnostics")
 FILE = HOME / "touched.jsonl"
 # Folders of tests that reach the three packages, the most direct first; pages, browsers and data do not
 # tell more of them.
-FOLDERS = ("unit", "exact", "run", "laws", "contract", "statistics", "modes", "targets", "compare", "cli")
-FOLDERS_AFTER = ("report", "fuzz", "training", "interop")
+FOLDERS = ("unit", "run", "laws", "exact", "contract", "statistics", "modes", "cli", "compare", "targets")
+# Of a file with many tests so many CPU seconds are followed: the rest repeats them on other domains.
+FILE_SECONDS = 25.0
 # Plugins of packages that are already imported are not rewritten, which is a warning.
 REWRITE = "-Wignore::pytest.PytestAssertRewriteWarning"
 OPTIONS = ("-n", "0", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:cov", REWRITE)
@@ -60,6 +61,8 @@ class Recorder:
         yield_value = yield
         self._seconds[item.nodeid] = time.process_time() - began
         self._coverage.switch_context("")
+        if sum(self._seconds.values()) > FILE_SECONDS:
+            item.session.shouldstop = "enough of this file"
         return yield_value
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -71,6 +74,8 @@ class Recorder:
         """Write what was found."""
         self._coverage.stop()
         data = self._coverage.get_data()
+        if not data.measured_files():
+            return
         lines: dict[str, dict[str, dict[str, list[int]]]] = {}
         for path in data.measured_files():
             module = str(Path(path).relative_to(SOURCE / "steppe"))
@@ -91,11 +96,7 @@ class Recorder:
 
 def list_files() -> list[Path]:
     """Files of tests."""
-    return [
-        path
-        for folder in (*FOLDERS, *FOLDERS_AFTER)
-        for path in sorted((TREE / "tests" / folder).rglob("test_*.py"))
-    ]
+    return [path for folder in FOLDERS for path in sorted((TREE / "tests" / folder).rglob("test_*.py"))]
 
 
 def make_map(say) -> None:

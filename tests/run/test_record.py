@@ -1,6 +1,7 @@
 """What a run directory says of itself outlives renames, terminals, callbacks and versions, or is refused."""
 
 import contextlib
+import json
 import os
 import pty
 import shutil
@@ -27,6 +28,7 @@ from steppe.run.storage.identity import (
     are_close,
     describe_component,
     describe_software,
+    find_commit,
     find_other_software,
     identify_target,
     name_leaves,
@@ -301,6 +303,32 @@ def test_the_record_names_what_the_last_bit_depends_on(tmp_path):
     assert software["jaxlib"]
     assert software["cpu"]
     assert software.get("xla_flags", "") == os.environ.get("XLA_FLAGS", "").strip()
+
+
+def test_the_commit_of_a_checkout_is_part_of_a_run_and_of_its_results(tmp_path):
+    """With a `+` behind it where files differ from it, as they do while somebody works on them."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("not a checkout")
+    head = subprocess.run(
+        ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    )
+    run = small_run(out=tmp_path / "run")
+    commit = json.loads((tmp_path / "run" / "run.json").read_text())["software"]["commit"]
+    assert commit.rstrip("+") == head.stdout.strip()
+    provenance = run.summary().present().provenance
+    assert provenance.commit == commit
+    assert provenance.cpu == describe_software()["cpu"]
+    assert not {"commit", "cpu", "device"} & set(provenance.versions)
+
+
+def test_a_commit_that_nobody_can_tell_is_left_out(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    find_commit.cache_clear()
+    try:
+        assert "commit" not in describe_software()
+    finally:
+        find_commit.cache_clear()
 
 
 # ---- documents that are none -------------------------------------------------------------------------

@@ -95,19 +95,18 @@ def carry_out(
         Show progress; by default when standard error is a terminal.
     """
     own = directory / experiment.name
-    versions, device = _software()
+    software = _describe_code()
     with _claim(own, _wanted(experiment, request)):
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        work = Work(own / PARTS, request.digest(experiment.name, versions), experiment.name, progress)
+        work = Work(own / PARTS, request.digest(experiment.name, software), experiment.name, progress)
         try:
             found = experiment.run(experiment, request, work)
         except SteppeError:
             _withdraw(own)
             raise
-        provenance = Provenance(
+        provenance = Provenance.of_software(
+            describe_software(),
             command=request.command(experiment.name),
-            versions=versions,
-            device=device,
             seeds=list(found.seeds),
             data=dict(found.data),
             started=started,
@@ -166,15 +165,13 @@ def present(experiment: Experiment, request: Request, found: Found, provenance: 
     )
 
 
-def _software() -> tuple[dict[str, str], str]:
-    """Versions, and the device."""
-    versions = describe_software()
-    return versions, versions.pop("device")
+def _describe_code() -> dict[str, str]:
+    """Versions and processor: what is begun with them is continued, on any device and commit."""
+    return {name: text for name, text in describe_software().items() if name not in ("device", "commit")}
 
 
 def _wanted(experiment: Experiment, request: Request) -> dict[str, Any]:
-    versions, _ = _software()
-    return {"experiment": experiment.name, "request": request.fields(), "versions": versions}
+    return {"experiment": experiment.name, "request": request.fields(), "versions": _describe_code()}
 
 
 def _claim(directory: Path, wanted: dict[str, Any]) -> ExitStack:

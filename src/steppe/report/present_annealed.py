@@ -22,7 +22,7 @@ COLUMNS = [
 
 def present_annealed(annealed: "Annealed") -> Results:
     """Return the best and the last state of every chain; the best chains are marked."""
-    best, software = np.asarray(annealed.best_log_density, float), describe_software()
+    best = np.asarray(annealed.best_log_density, float)
     return Results(
         name="annealed",
         title=f"Best log-density U = {best.max():.6g}",
@@ -37,9 +37,7 @@ def present_annealed(annealed: "Annealed") -> Results:
             )
         ],
         notes=["While hyper-parameters move, nothing is invariant: no word about probabilities."],
-        provenance=Provenance(
-            command="steppe.anneal", device=software.pop("device"), versions=software, seeds=[]
-        ),
+        provenance=Provenance.of_software(describe_software(), command="steppe.anneal", seeds=[]),
     )
 
 

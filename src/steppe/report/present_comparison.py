@@ -86,7 +86,6 @@ def present_comparison(
         target_distribution(target) if next(iter(measured.values())).occupancies is not None else None
     )
     figures = [EFFICIENCY_FIGURE, FLATNESS_FIGURE] + ([DISTANCE_FIGURE] if distribution is not None else [])
-    versions = describe_software()
     return Results(
         name=request.name,
         title="Samplers compared",
@@ -106,11 +105,10 @@ def present_comparison(
             "confidence of intervals": LEVEL,
         },
         notes=_list_notes(measured, tuning, target),
-        provenance=Provenance(
+        provenance=Provenance.of_software(
+            describe_software(),
             command=f"steppe.compare(target, [{', '.join(measured)}], seeds={request.num_seeds}, "
             f"budget={request.budget})",
-            versions={name: text for name, text in versions.items() if name != "device"},
-            device=versions["device"],
             seeds=list(range(request.num_seeds)),
             started=request.started,
             seconds=time.perf_counter() - request.clock,

@@ -34,7 +34,6 @@ NOTES = [
 
 def present_modes(found: "FlatModes") -> Results:
     """Return the ranking with intervals."""
-    versions = describe_software()
     return Results(
         name="modes",
         title=f"{len(found)} modes of {found.num_found} found",
@@ -48,10 +47,9 @@ def present_modes(found: "FlatModes") -> Results:
                 notes=NOTES,
             )
         ],
-        provenance=Provenance(
+        provenance=Provenance.of_software(
+            describe_software(),
             command="steppe.find_flat_modes",
-            device=versions.pop("device"),
-            versions=versions,
             seeds=[],
             model_evaluations=found.num_evaluations,
         ),

@@ -38,7 +38,7 @@ def present_run(summary: "Summary") -> Results:
 
 def present_description(run: "RunDescription", seconds: float, notes: list[str]) -> Results:
     """Return what is known of a run without looking at its draws."""
-    software, seed = dict(run.software), run.metadata.get("seed")
+    seed = run.metadata.get("seed")
     shown = {name: getattr(run, name) for name in SHOWN_SETTINGS}
     return Results(
         name="run",
@@ -46,10 +46,9 @@ def present_description(run: "RunDescription", seconds: float, notes: list[str])
         question="Did the chains mix, so that the draws can be relied on?",
         settings={"domain": repr(run.make_domain()), **shown, **run.parameters},
         notes=notes,
-        provenance=Provenance(
+        provenance=Provenance.of_software(
+            run.software,
             command="steppe run" if set(run.metadata) - {REASON} else "steppe.sample",
-            device=software.pop("device", "unknown"),
-            versions=software,
             seeds=[seed] if isinstance(seed, int) else [],
             seconds=seconds,
         ),

@@ -33,17 +33,15 @@ CHOSEN_COLOR = "#CC3311"
 
 def present_tuning(tuned: "Tuned") -> Results:
     """Return every trial with its intervals, the chosen one marked, and why it was chosen."""
-    versions = describe_software()
     return Results(
         name="tuning",
         title=f"{tuned.parameter} of {tuned.recipe.name}",
         question=f"Which {tuned.parameter} serves the goal {tuned.goal!r}?",
         tables=[_tabulate(tuned)],
         notes=[tuned.reason],
-        provenance=Provenance(
+        provenance=Provenance.of_software(
+            describe_software(),
             command=f"steppe.tune({tuned.recipe.name}, goal={tuned.goal!r}, parameter={tuned.parameter!r})",
-            device=versions.pop("device"),
-            versions=versions,
             seeds=[],
             model_evaluations=tuned.num_evaluations,
         ),

@@ -111,6 +111,10 @@ def list_provenance(provenance: Provenance) -> Iterator[tuple[str, str]]:
     if provenance.model_evaluations is not None:
         yield "model evaluations", format_cell(provenance.model_evaluations)
     yield "device", provenance.device
+    if provenance.cpu:
+        yield "processor", provenance.cpu
+    if provenance.commit:
+        yield "commit", provenance.commit
     if provenance.seeds:
         yield "seeds", _write_seeds(provenance.seeds)
     yield "versions", ", ".join(f"{name} {version}" for name, version in provenance.versions.items())

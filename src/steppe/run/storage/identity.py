@@ -7,13 +7,15 @@ evaluated at a few fixed states.
 
 import dataclasses
 import hashlib
+import json
 import math
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
-from importlib.metadata import version
+from importlib.metadata import distribution, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +37,7 @@ NUM_STATES = 16
 _IGNORED_PARAMETERS = ("name", "debug_info")
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
 HARMLESS_FLAGS = ("--xla_force_host_platform_device_count",)
+GIT_SECONDS = 5.0
 # Instruction sets that XLA compiles for.
 CPU_FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve")
 
@@ -271,8 +274,8 @@ def name_leaves(tree: object) -> list[str]:
 
 
 def describe_software() -> dict[str, str]:
-    """Return versions, device, processor features and flags."""
-    flags = os.environ.get("XLA_FLAGS", "").strip()
+    """Return versions, device, processor features and flags, and the commit where it is known."""
+    flags, commit = os.environ.get("XLA_FLAGS", "").strip(), find_commit()
     return {
         "steppe": _version("steppe"),
         "jax": jax.__version__,
@@ -282,6 +285,7 @@ def describe_software() -> dict[str, str]:
         "device": jax.devices()[0].device_kind,
         "cpu": _cpu(),
         **({"xla_flags": flags} if flags else {}),
+        **({"commit": commit} if commit else {}),
     }
 
 
@@ -302,6 +306,32 @@ def _drop_harmless(flags: str) -> str:
 
 
 _version = cache(version)  # which looks for it on disk
+
+
+@cache
+def find_commit() -> str:
+    """Commit of the code that runs, with a `+` behind it if files differ from it; empty if nobody knows.
+
+    It is what the package was installed from, or that of the checkout it is imported from.
+    """
+    origin = json.loads(distribution("steppe").read_text("direct_url.json") or "{}")
+    installed = origin.get("vcs_info", {}).get("commit_id", "")
+    package = Path(__file__).parents[2]
+    root = package.parents[1]
+    if installed or not (root / ".git").exists():
+        return installed
+    try:
+        head = _ask_git(root, "rev-parse", "HEAD")
+        changed = _ask_git(root, "status", "--porcelain", "--untracked-files=no", "--", str(package))
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"{head}+" if changed else head
+
+
+def _ask_git(root: Path, *words: str) -> str:
+    command = ["git", "-C", str(root), "--no-optional-locks", *words]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True)
+    return answer.stdout.strip()
 
 
 @cache

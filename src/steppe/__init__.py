@@ -21,12 +21,13 @@ if _TYPE_CHECKING:
     from steppe.population import Population, anneal_population
     from steppe.recommend import Recommendation, recommend
     from steppe.run.adaptation import Adapt
-    from steppe.run.anneal import Annealed, anneal
+    from steppe.run.anneal import Annealed, LocalOptima, anneal
     from steppe.run.result import Run, open_run
     from steppe.run.sample import sample
-    from steppe.run.schedule import geometric_schedule, linear_schedule, parameter_schedule
+    from steppe.run.schedule import adaptive_schedule, geometric_schedule, linear_schedule, parameter_schedule
     from steppe.run.storage.shards import merge_shards
     from steppe.run.temperature_ladder import TunedLadder, tune_ladder
+    from steppe.run.until import Until, until
     from steppe.samplers import *  # noqa: F403
     from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
     from steppe.state_counts import StateCounts, count_states
@@ -66,6 +67,10 @@ if _TYPE_CHECKING:
         "TunedLadder",
         "anneal",
         "Annealed",
+        "LocalOptima",
+        "until",
+        "Until",
+        "adaptive_schedule",
         "parameter_schedule",
         "geometric_schedule",
         "linear_schedule",
@@ -87,12 +92,18 @@ _PLACES = {
     "steppe.population": ("Population", "anneal_population"),
     "steppe.recommend": ("Recommendation", "recommend"),
     "steppe.run.adaptation": ("Adapt",),
-    "steppe.run.anneal": ("Annealed", "anneal"),
+    "steppe.run.anneal": ("Annealed", "LocalOptima", "anneal"),
     "steppe.run.result": ("Run", "open_run"),
     "steppe.run.sample": ("sample",),
-    "steppe.run.schedule": ("geometric_schedule", "linear_schedule", "parameter_schedule"),
+    "steppe.run.schedule": (
+        "adaptive_schedule",
+        "geometric_schedule",
+        "linear_schedule",
+        "parameter_schedule",
+    ),
     "steppe.run.storage.shards": ("merge_shards",),
     "steppe.run.temperature_ladder": ("TunedLadder", "tune_ladder"),
+    "steppe.run.until": ("Until", "until"),
     "steppe.samplers.flip_fraction": ("coupling_variance_from_flip_fraction",),
     "steppe.state_counts": ("StateCounts", "count_states"),
     "steppe.target": ("Incremental", "Target"),

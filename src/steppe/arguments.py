@@ -37,6 +37,8 @@ SOME = {
     "Domain": "a domain such as `steppe.Binary(64)`",
     "Run": "a run such as `steppe.sample` returns",
     "Adapt": "a `steppe.Adapt`",
+    "Adaptive": "what `steppe.adaptive_schedule` makes",
+    "Until": "what `steppe.until` makes",
 }
 
 

@@ -79,6 +79,18 @@ def recommend(target: Target) -> Recommendation:
     return Recommendation(rule.make(target), rule.reason)
 
 
+def recommend_for_search(target: Target) -> Recommendation:
+    """Recommend a recipe to anneal a target with: as for sampling, but clusters do not help to search.
+
+    Parameters
+    ----------
+    target
+        What is to be searched.
+    """
+    rule = next(rule for rule in RULES if rule.name != "swendsen_wang" and rule.applies(target))
+    return Recommendation(rule.make(target), rule.reason)
+
+
 # ---- what rules ask ----------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import steppe
 from steppe.errors import RecipeError, RunError, StartError
-from steppe.run.anneal import _advance
+from steppe.run.rounds import advance_chains
 from steppe.targets import ising_lattice
 
 LATTICE = ising_lattice((6, 6), 0.4)
@@ -54,9 +54,9 @@ def test_a_scheduled_step_size_is_not_adapted():
 
 def test_other_numbers_and_lengths_do_not_compile_again():
     steppe.anneal(LATTICE, steppe.dmala(), cooling(), key=KEY, num_steps=100, num_chains=2)
-    compiled = _advance(0)._cache_size()
+    compiled = advance_chains(0)._cache_size()
     steppe.anneal(LATTICE, steppe.dmala(step_size=0.7), cooling(9.0), key=KEY, num_steps=300, num_chains=2)
-    assert _advance(0)._cache_size() == compiled
+    assert advance_chains(0)._cache_size() == compiled
 
 
 def test_the_same_key_gives_the_same_result():
@@ -69,7 +69,7 @@ def test_the_same_key_gives_the_same_result():
 
 
 MISTAKES = {
-    "not a function": (3, RunError, "must be a function; got 3"),
+    "not a function": (3, RunError, "must be a function or what"),
     "not a dictionary": (lambda progress: progress, RecipeError, "dictionary of numbers"),
     "unknown number": (steppe.parameter_schedule(heat=steppe.linear_schedule(0, 1)), RecipeError, "['heat']"),
     "out of range on the way": (

@@ -18,15 +18,22 @@ COLUMNS = [
     Column(key="end", label="U at the end"),
     Column(key="acceptance", label="acceptance at the end"),
 ]
+TRACE_COLUMNS = [
+    Column(key="evaluations", label="evaluations", digits=0),
+    Column(key="seconds", label="time", unit="s"),
+    Column(key="best", label="best U", better="higher"),
+]
 
 
 def present_annealed(annealed: "Annealed") -> Results:
-    """Return the best and the last state of every chain; the best chains are marked."""
+    """Return the best and the last state of every chain, and when the best was met; the best are marked."""
     best = np.asarray(annealed.best_log_density, float)
+    trace = {name: np.asarray(values, float) for name, values in annealed.trace.items()}
     return Results(
         name="annealed",
         title=f"Best log-density U = {best.max():.6g}",
         question="How good are the states that annealing met?",
+        facts=_state_facts(annealed, trace),
         tables=[
             Table(
                 key="chains",
@@ -34,11 +41,47 @@ def present_annealed(annealed: "Annealed") -> Results:
                 columns=COLUMNS,
                 rows=[_list_cells(annealed, chain) for chain in range(len(best))],
                 marked_rows=np.flatnonzero(best == best.max()).tolist(),
-            )
+            ),
+            Table(
+                key="trace",
+                title="The best so far, each time it became better",
+                columns=TRACE_COLUMNS,
+                rows=_list_improvements(trace),
+                is_detail=True,
+            ),
         ],
         notes=["While hyper-parameters move, nothing is invariant: no word about probabilities."],
-        provenance=Provenance.of_software(describe_software(), command="steppe.anneal", seeds=[]),
+        provenance=Provenance.of_software(
+            describe_software(),
+            command="steppe.anneal",
+            seeds=[],
+            seconds=float(trace["seconds"][-1]),
+            model_evaluations=float(trace["evaluations"][-1]),
+        ),
     )
+
+
+def _state_facts(annealed: "Annealed", trace: dict[str, np.ndarray]) -> dict[str, str]:
+    first = int(np.argmax(trace["best_log_density"] == trace["best_log_density"][-1]))
+    rounds = "1 round" if annealed.num_rounds == 1 else f"{annealed.num_rounds} rounds"
+    return {
+        "sampler": f"{annealed.recipe.name}: {annealed.reason}",
+        "best": f"met after {trace['seconds'][first]:.3g} s, {trace['evaluations'][first]:.3g} evaluations",
+        "end": f"after {rounds} and {trace['seconds'][-1]:.3g} s, because {annealed.stopped}",
+    }
+
+
+def _list_improvements(trace: dict[str, np.ndarray]) -> list[dict[str, Cell]]:
+    best = trace["best_log_density"]
+    is_better = np.diff(best, prepend=-np.inf) > 0
+    return [
+        {
+            "evaluations": to_finite(trace["evaluations"][row]),
+            "seconds": to_finite(trace["seconds"][row]),
+            "best": to_finite(best[row]),
+        }
+        for row in np.flatnonzero(is_better)
+    ]
 
 
 def _list_cells(annealed: "Annealed", chain: int) -> dict[str, Cell]:

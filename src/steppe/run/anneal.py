@@ -5,7 +5,10 @@ nothing about probabilities.
 """
 
 import dataclasses
-from functools import partial
+import math
+from contextlib import nullcontext
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
@@ -15,26 +18,54 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.arguments import checked
-from steppe.compiling import jit_by_work
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
-from steppe.kernel.start import check_start, flatten_start, repair_starts
-from steppe.kernel.types import SamplerState, StepInfo
+from steppe.kernel.start import check_start, flatten_start
 from steppe.presented import Presented
-from steppe.pytree import as_pytree
+from steppe.recommend import recommend_for_search
 from steppe.run.adaptation.follow import FollowAcceptance
-from steppe.run.engine import start_keys
 from steppe.run.progress import count_bar
-from steppe.run.schedule import Schedule, check_schedule
-from steppe.run.simulate import Count, Simulation, simulate
+from steppe.run.rounds import Done, Request, begin, carry_on, count_rows
+from steppe.run.schedule import (
+    Adaptive,
+    Schedule,
+    check_schedule,
+    geometric_schedule,
+    parameter_schedule,
+)
+from steppe.run.storage.annealing import AnnealingDirectory
+from steppe.run.temperature_range import choose_temperatures
+from steppe.run.until import Until
 from steppe.target import Target
-from steppe.validation import count, random_key
+from steppe.validation import count, positive, random_key
 
 if TYPE_CHECKING:
     from steppe.results import Results
 
-MAX_KEPT = 200
+# Chains that stand on the last axis are vectors: 64 cost little more than one, while their positions stay in
+# the cache.
+MANY_CHAINS, FEW_CHAINS, VECTOR = 64, 4, 16
+CACHE_BYTES = 2**21
+DEFAULT_STEPS = 1000
+
+
+class LocalOptima(NamedTuple):
+    """Local maxima of the log-density, best first, each once up to the symmetry of the target.
+
+    Attributes
+    ----------
+    positions
+        One per row.
+    log_density
+        Their log-densities.
+    num_met
+        How many of the states that chains met led to each.
+    """
+
+    positions: np.ndarray
+    log_density: np.ndarray
+    num_met: np.ndarray
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +79,16 @@ class Annealed(Presented):
     position, center, log_density
         Where each chain ended; replicas of an ensemble are on the second axis.
     history
-        Figures along the way, each of shape (chains, rows): `progress`, `log_density` (of the best replica),
-        `best_log_density`, `acceptance_rate`, `num_flips`, and every scheduled or adapted number.
+        Figures along the way, each of shape (chains, rows): `progress`, `round`, `log_density` (of the best
+        replica), `best_log_density`, `acceptance_rate`, `num_flips`, and every scheduled or adapted number.
+    trace
+        `evaluations` (of all chains), `seconds` and `best_log_density` after every row of the history.
+    target, recipe, reason
+        What was annealed, how, and why that way.
+    num_rounds, stopped
+        Rounds begun, and why it ended.
+    met
+        Distinct states at the ends of rounds, from which `local_optima` begins.
     """
 
     best_position: Array
@@ -58,6 +97,34 @@ class Annealed(Presented):
     center: Array | None
     log_density: Array
     history: dict[str, np.ndarray]
+    trace: dict[str, np.ndarray]
+    target: Target
+    recipe: Recipe
+    reason: str
+    num_rounds: int
+    stopped: str
+    met: np.ndarray
+
+    @property
+    def best(self) -> Array:
+        """The best position of all chains."""
+        return self.best_position[int(np.argmax(np.asarray(self.best_log_density)))]
+
+    def local_optima(self) -> LocalOptima:
+        """Search locally from every state that chains met at the ends of rounds, and merge what is the same.
+
+        States that the target's symmetry maps onto each other, such as a cut and its mirror image, count
+        once.
+        """
+        from steppe.diagnostics.flatness import local_search
+        from steppe.modes.local_search import merge_same
+        from steppe.modes.merge import canonicalize
+
+        found = local_search(self.target, self.met)
+        modes = canonicalize(self.target, found.modes)
+        merged = merge_same(modes, np.asarray(found.mode_log_density), np.ones((len(modes), 1), int))
+        order = np.argsort(-merged.log_density, kind="stable")
+        return LocalOptima(merged.states[order], merged.log_density[order], merged.visits[order, 0])
 
     def present(self) -> "Results":
         """Return what every chain found as results."""
@@ -66,27 +133,22 @@ class Annealed(Presented):
         return present_annealed(self)
 
 
-class _Best(NamedTuple):
-    """What a chain has met so far, and what its last step did."""
-
-    position: Array
-    log_density: Array
-    current: Array
-    acceptance_rate: Array
-    num_flips: Array
-
-
 @checked(RunError)
 def anneal(
     target: Target,
-    recipe: Recipe,
-    schedule: Schedule,
+    recipe: Recipe | None = None,
+    schedule: Schedule | Adaptive | None = None,
     *,
     key: Array,
-    num_steps: int,
-    num_chains: int = 4,
+    num_steps: int | None = None,
+    num_chains: int | None = None,
+    restarts: int | None = None,
+    reheat: bool = False,
+    time_limit: float | None = None,
+    until: Until | None = None,
     initial: ArrayLike | None = None,
     adapt: bool = True,
+    out: str | PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Annealed:
     """Run chains along a schedule and return the best states met.
@@ -96,153 +158,175 @@ def anneal(
     target
         What to optimise.
     recipe
-        How to move.
+        How to move; by default the recipe recommended for searching the target.
     schedule
         From progress in [0, 1] to the numbers that move, such as
-        `steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.5, 20.0))`. It may move
-        any number of the
-        recipe; none of them recompiles anything.
+        `steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.5, 20.0))`, or what
+        `steppe.adaptive_schedule` makes. It may move any number of the recipe; none of them recompiles
+        anything. By default the inverse temperature rises at a constant factor between two that are chosen
+        from the target's own differences.
     key
         Random key; the same key, chains and steps give the same result.
     num_steps
-        Steps per chain, rounded up to whole rows of the history.
+        Steps per chain and round, rounded up to whole rows of the history; 1000 by default. Where only a time
+        is given, rounds begin with 64 steps and double, and the last one takes all the time left.
     num_chains
-        Number of independent chains.
+        Number of independent chains; by default 4, and where the sampler moves chains side by side, as
+        `chromatic_gibbs` does, 64 or as many as fit the cache.
+    restarts
+        Rounds after the first one; by default none, or as many as the time or the patience allows.
+    reheat
+        Whether later rounds go on from the best state of every chain, at the temperature at which the
+        specific heat `β² Var(U)` of the first was largest, instead of starting anew.
+    time_limit
+        Seconds to anneal, compiling not counted; at least one row of steps is made.
+    until
+        When to stop earlier, as `steppe.until` makes it.
     initial
-        Starting positions, one per chain; by default random ones where the log-density is finite.
+        Starting positions of the first round, one per chain; by default random ones where the log-density is
+        finite.
     adapt
         Let the step size follow an acceptance rate of 0.574 all the way, unless the schedule sets it or the
         recipe is unadjusted.
+    out
+        A directory from which a call with the same arguments goes on, after a kill too; more time and more
+        restarts are welcome.
     progress
-        Show a progress bar; by default when standard error is a terminal.
+        Show a progress bar with the best log-density so far; by default when standard error is a terminal.
 
     Notes
     -----
     Stationary distribution: none. Numbers that move leave nothing invariant; use `steppe.sample` for draws.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> from steppe.targets import ising_lattice
+    >>> found = steppe.anneal(ising_lattice((8, 8), 1.0), key=jax.random.key(0), num_steps=100)
+    >>> float(found.best_log_density.max())
+    128.0
     """
-    moved = check_schedule(recipe, schedule)
-    num_chains, num_steps = (
-        count("anneal(num_chains=...)", num_chains),
-        count("anneal(num_steps=...)", num_steps),
-    )
-    key = random_key("anneal", key)
-    sampler = recipe.build(target, audit=False)
+    request, reason = _read(
+        target, recipe, schedule, random_key("anneal", key), num_steps, num_chains, restarts, reheat,
+        time_limit, until, initial, adapt,
+    )  # fmt: skip
+    done = begin(request)
+    directory = None if out is None else AnnealingDirectory(Path(out), request)
+    total = _find_total(request)
+    with count_bar("annealing", total, progress) as report, directory or nullcontext() as saved:
+        if saved is not None:
+            saved.restore(done)
+
+        def after_row(done: Done) -> bool:
+            report(_measure_done(request, done, total), f"best U = {done.best_met:.6g}")
+            return saved is not None and saved.save_in_time(done)
+
+        carry_on(request, done, after_row)
+        if saved is not None:
+            saved.save(done)
+    return _collect(request, done, reason)
+
+
+def _read(
+    target: Target,
+    recipe: Recipe | None,
+    schedule: Schedule | Adaptive | None,
+    key: Array,
+    num_steps: int | None,
+    num_chains: int | None,
+    restarts: int | None,
+    reheat: bool,
+    time_limit: float | None,
+    until: Until | None,
+    initial: ArrayLike | None,
+    adapt: bool,
+) -> tuple[Request, str]:
+    """Check the arguments and fill in what was left out."""
+    reason = "it was given"
+    if recipe is None:
+        recipe, reason = recommend_for_search(target)
+    sampler, temperatures = recipe.build(target, audit=False), None
+    if schedule is None or isinstance(schedule, Adaptive):
+        temperatures = choose_temperatures(target, jax.random.fold_in(key, 0))
+    if schedule is None:
+        assert temperatures is not None
+        schedule = parameter_schedule(inverse_temperature=geometric_schedule(*temperatures))
+    moved = () if isinstance(schedule, Adaptive) else check_schedule(recipe, schedule)
+    if num_chains is None:
+        num_chains = _choose_chains(sampler)
+    until = until or Until()
+    if time_limit is not None:
+        time_limit = positive(
+            "anneal(time_limit=...)", time_limit, error=RunError, remedy="Leave it out to set `num_steps`."
+        )
+    is_timed = time_limit is not None or until.cpu_seconds is not None
+    if num_steps is None and not is_timed:
+        num_steps = DEFAULT_STEPS
+    max_rounds = math.inf if is_timed or until.patience is not None else 1
+    if restarts is not None:
+        max_rounds = 1 + count("anneal(restarts=...)", restarts, minimum=0)
+    num_chains = count("anneal(num_chains=...)", num_chains)
     is_followed = (
         adapt and recipe.is_adjusted and "step_size" in sampler.parameters and "step_size" not in moved
     )
-    follow = FollowAcceptance(target.domain.squared_unit) if is_followed else None
-    num_rows = min(num_steps, MAX_KEPT)
-    stride = -(-num_steps // num_rows)
-    chains = _start(sampler, key, num_chains, initial, follow=follow)
-    rows = []
-    advance = _advance(num_steps * num_chains * target.domain.num_sites)
-    scheduled = as_pytree(schedule)
-    with count_bar("annealing", num_rows, progress) as report:
-        for row in range(num_rows):
-            first, last = row * stride, num_rows * stride
-            chains, statistics = advance(sampler, scheduled, key, chains, first, stride, last, follow=follow)
-            rows.append(statistics)
-            report(row + 1)
-    history = {name: np.stack([np.asarray(row[name]) for row in rows], axis=1) for name in rows[0]}
-    end, best = chains.state, chains.reduced
-    return Annealed(best.position, best.log_density, end.position, end.center, end.log_density, history)
-
-
-def _start(
-    sampler: Sampler,
-    key: Array,
-    num_chains: int,
-    initial: ArrayLike | None,
-    *,
-    follow: FollowAcceptance | None,
-) -> Simulation:
-    keys, target = start_keys(key, jnp.arange(num_chains)), sampler.target
     if initial is not None:
         initial = flatten_start(target.domain, initial)
         check_start(target, initial, batched=True, num_chains=num_chains)
-        return _evaluate(sampler, jnp.asarray(initial, jnp.result_type(float)), keys, follow=follow)
-    drawn = jax.vmap(target.domain.draw)(keys)
-    chains = _evaluate(sampler, drawn, keys, follow=follow)
-    values, names = chains.state.log_density, np.arange(num_chains)
-    repaired = repair_starts(target, keys, drawn, values, names, num_chains)
-    return chains if repaired is drawn else _evaluate(sampler, repaired, keys, follow=follow)
-
-
-@partial(jax.jit, static_argnames="follow")
-def _evaluate(
-    sampler: Sampler, positions: Array, keys: Array, *, follow: FollowAcceptance | None
-) -> Simulation:
-    def one(position: Array, key: Array) -> Simulation:
-        state = sampler.init(position, key)
-        zero = jnp.zeros((), state.log_density.dtype)
-        best = _Best(*_best_replica(state), zero, zero, jnp.zeros((), int))
-        return Simulation(state, None if follow is None else follow.init(sampler), best)
-
-    return jax.vmap(one)(positions, keys)
-
-
-@partial(jit_by_work, static_argnames="follow", donate_argnames="chains")
-def _advance(
-    sampler: Sampler,
-    schedule: Schedule,
-    key: Array,
-    chains: Simulation,
-    first: Count,
-    stride: Count,
-    num_steps: Count,
-    *,
-    follow: FollowAcceptance | None,
-) -> tuple[Simulation, dict[str, Array]]:
-    """Advance every chain by `stride` steps, remembering the best state."""
-    chains = simulate(
-        sampler,
-        key,
-        chains.state,
-        stride,
-        first_step=first,
-        schedule=lambda step: schedule(_progress(step, num_steps)),
-        adapt=follow,
-        adapted=chains.adapted,
-        num_warmup=num_steps,
-        reduce=_keep_best,
-        reduced=chains.reduced,
+    request = Request(
+        sampler=sampler,
+        schedule=schedule,
+        follow=FollowAcceptance(target.domain.squared_unit) if is_followed else None,
+        temperatures=temperatures,
+        key=key,
+        num_chains=num_chains,
+        initial=None if initial is None else jnp.asarray(initial, jnp.result_type(float)),
+        num_steps=None if num_steps is None else count("anneal(num_steps=...)", num_steps),
+        max_rounds=max_rounds,
+        reheats=reheat,
+        time_limit=time_limit,
+        until=until,
     )
-    return chains, _describe(schedule, chains, _progress(first + stride - 1, num_steps))
+    return request, reason
 
 
-def _describe(schedule: Schedule, chains: Simulation, progress: Array) -> dict[str, Array]:
-    """Statistics of every chain after a step, and the hyper-parameters it moved with."""
-    best, moving = chains.reduced, dict(schedule(progress))
-    if chains.adapted is not None:
-        moving["step_size"] = jnp.exp(chains.adapted)
-    every_chain = partial(jnp.broadcast_to, shape=best.current.shape)
-    return {
-        "progress": every_chain(progress),
-        "log_density": best.current,
-        "best_log_density": best.log_density,
-        "acceptance_rate": best.acceptance_rate,
-        "num_flips": best.num_flips,
-        **{name: every_chain(jnp.asarray(value, best.current.dtype)) for name, value in moving.items()},
-    }
+def _choose_chains(sampler: Sampler) -> int:
+    if not sampler.chains_last:
+        return FEW_CHAINS
+    num_vectors = CACHE_BYTES // (4 * VECTOR * math.prod(sampler.target.domain.shape))
+    return int(np.clip(VECTOR * num_vectors, VECTOR, MANY_CHAINS))
 
 
-def _progress(step: Count, num_steps: Count) -> Array:
-    return step / jnp.maximum(num_steps - 1, 1)
+def _find_total(request: Request) -> float:
+    """Length of the progress bar, in seconds or rows."""
+    if request.time_limit is not None or request.until.cpu_seconds is not None:
+        return min(request.time_limit or math.inf, request.until.cpu_seconds or math.inf)
+    num_rounds = 1 if math.isinf(request.max_rounds) else int(request.max_rounds)
+    return sum(count_rows(request.num_steps or 0, round_) for round_ in range(num_rounds))
 
 
-def _keep_best(best: _Best, state: SamplerState, info: StepInfo, step: Array) -> _Best:
-    position, value = _best_replica(state)
-    return _Best(
-        position=jnp.where(value > best.log_density, position, best.position),
-        log_density=jnp.maximum(value, best.log_density),
-        current=value,
-        acceptance_rate=info.acceptance_rate,
-        num_flips=info.num_flips,
+def _measure_done(request: Request, done: Done, total: float) -> float:
+    if request.time_limit is not None:
+        return min(done.seconds, total)
+    return min(done.cpu_seconds, total) if request.until.cpu_seconds is not None else len(done.rows)
+
+
+def _collect(request: Request, done: Done, reason: str) -> Annealed:
+    end, domain = done.chains.state, request.sampler.target.domain
+    history = {name: np.stack([row[name] for row in done.rows], axis=1) for name in done.rows[0]}
+    trace = np.asarray(done.trace).T
+    met = np.stack(list(done.met.values())) if done.met else np.zeros((0, domain.num_sites), np.int32)
+    return Annealed(
+        best_position=jnp.asarray(done.best_position),
+        best_log_density=jnp.asarray(done.best_log_density, jnp.result_type(float)),
+        position=end.position,
+        center=end.center,
+        log_density=end.log_density,
+        history=history,
+        trace=dict(zip(("evaluations", "seconds", "best_log_density"), trace, strict=True)),
+        target=request.sampler.target,
+        recipe=request.sampler.recipe,
+        reason=reason,
+        num_rounds=done.round + 1,
+        stopped=done.stopped,
+        met=np.asarray(domain.from_levels(met)),
     )
-
-
-def _best_replica(state: SamplerState) -> tuple[Array, Array]:
-    """Position and value of a state, of the best replica if there are several."""
-    if not state.log_density.ndim:
-        return state.position, state.log_density
-    return state.position[jnp.argmax(state.log_density)], jnp.max(state.log_density)

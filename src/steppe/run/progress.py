@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -20,6 +20,13 @@ class Reporter(Protocol):
 
     def __call__(self, chunk: "Chunk") -> None:
         """Take note of a finished chunk."""
+
+
+class CountReporter(Protocol):
+    """Whoever wants to hear how much of some work is done."""
+
+    def __call__(self, done: float, note: str = "") -> None:
+        """Take note of it, and of a few words about it."""
 
 
 @contextmanager
@@ -79,7 +86,7 @@ def _figures(plan: "Plan", chunk: "Chunk") -> str:
 
 
 @contextmanager
-def count_bar(what: str, total: int, shown: bool | None) -> Iterator[Callable[[int], None]]:
+def count_bar(what: str, total: float, shown: bool | None) -> Iterator["CountReporter"]:
     """Show how many of `total` pieces of work are done.
 
     Parameters
@@ -92,14 +99,14 @@ def count_bar(what: str, total: int, shown: bool | None) -> Iterator[Callable[[i
         `True`, `False`, or `None` for "when standard error is a terminal".
     """
     if not _is_wanted(shown):
-        yield lambda done: None
+        yield lambda done, note="": None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True, refresh_per_second=REFRESHES) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda done: bar.update(task, completed=done)
+        yield lambda done, note="": bar.update(task, completed=done, description=f"{what} {note}".strip())
 
 
 def _is_wanted(shown: bool | None) -> bool:

@@ -4,7 +4,7 @@ A moving number leaves no distribution invariant. Schedules are for optimisation
 start.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,10 +14,12 @@ from jax import Array
 from steppe.arguments import checked
 from steppe.errors import RecipeError, RunError
 from steppe.kernel.compose import Recipe
-from steppe.validation import call_back, number, positive
+from steppe.validation import call_back, number, positive, within
 
 # Progress in [0, 1] → the numbers that differ from those of the recipe.
 Schedule = Callable[[Array], Mapping[str, Array]]
+# Where a schedule is tried before it is used.
+CHECKED = np.linspace(0, 1, 11)
 
 
 class Geometric(eqx.Module):
@@ -52,6 +54,33 @@ class Curves(eqx.Module):
         return {name: jnp.asarray(curve(progress)) for name, curve in self.curves.items()}
 
 
+class Adaptive(eqx.Module):
+    """An inverse temperature that is led so that a statistic of the chains follows a curve.
+
+    Attributes
+    ----------
+    statistic
+        `"num_flips"` (as a fraction of the sites) or `"acceptance_rate"`.
+    curve
+        What is wanted of it, over progress.
+    """
+
+    statistic: str = eqx.field(static=True)
+    curve: Geometric
+
+    def lead(self, beta: float, observed: float, progress: float, range_: tuple[float, float]) -> float:
+        """Return the next inverse temperature, from the statistic at the last one."""
+        wanted = float(self.curve(jnp.asarray(progress)))
+        change = np.clip(np.log(max(observed, 1e-9) / wanted), -1, 1)
+        return float(np.clip(beta * np.exp(GAIN * change), range_[0] / SPAN, range_[1] * SPAN))
+
+
+# How fast the inverse temperature of an adaptive schedule follows, and how far it may leave the range chosen
+# from the target's differences.
+GAIN = 0.2
+SPAN = 10.0
+
+
 @checked(RunError)
 def geometric_schedule(start: float, end: float) -> Geometric:
     """Curve from `start` to `end` at a constant factor; both positive.
@@ -78,6 +107,37 @@ def linear_schedule(start: float, end: float) -> Linear:
         Value at progress 1.
     """
     return Linear(number("linear(start=...)", start), number("linear(end=...)", end))
+
+
+@checked(RunError)
+def adaptive_schedule(
+    *, flips: Sequence[float] | None = None, acceptance: Sequence[float] | None = None
+) -> Adaptive:
+    """Lead the inverse temperature by what the chains do, instead of along a curve of its own.
+
+    Parameters
+    ----------
+    flips
+        Fraction of the sites that a step changes, at the start and at the end, such as `(0.3, 0.001)`.
+    acceptance
+        Acceptance rate at the start and at the end, such as `(0.8, 0.02)`, for Metropolis samplers.
+
+    Notes
+    -----
+    Between start and end the wanted figure falls at a constant factor. After every row of the history the
+    inverse temperature is raised where the mean over chains is above what is wanted, and lowered where it is
+    below, as regulated Langevin annealing (RLSA) regulates the number of flips.
+    """
+    given = {"num_flips": flips, "acceptance_rate": acceptance}
+    named = [(name, ends) for name, ends in given.items() if ends is not None]
+    if len(named) != 1:
+        raise RunError("`adaptive_schedule(...)` needs `flips` or `acceptance`, one of them.")
+    name, ends = named[0]
+    call = f"adaptive_schedule({'flips' if flips is not None else 'acceptance'}=...)"
+    if len(ends) != 2:
+        raise RunError(f"`{call}` must be two numbers, at the start and at the end; got {list(ends)!r}.")
+    first, last = (within(call, end, "(0, 1]", error=RunError, remedy="") for end in ends)
+    return Adaptive(name, Geometric(first, last))
 
 
 def parameter_schedule(**curves: Callable[[Array], Array]) -> Curves:
@@ -108,7 +168,7 @@ def check_schedule(recipe: Recipe, scheduled: object) -> tuple[str, ...]:
             f"{scheduled!r}."
         )
     names: tuple[str, ...] = ()
-    for progress in np.linspace(0, 1, 11):
+    for progress in CHECKED:
         numbers = call_back("schedule", scheduled, jnp.asarray(progress, jnp.result_type(float)))
         if not isinstance(numbers, Mapping):
             raise RecipeError(
@@ -119,3 +179,9 @@ def check_schedule(recipe: Recipe, scheduled: object) -> tuple[str, ...]:
         recipe.replace(**concrete).check_ranges()
         names = tuple(concrete)
     return names
+
+
+def evaluate_schedule(schedule: Schedule) -> dict[str, list[float]]:
+    """Return the numbers of a schedule along the way, which it is known by in a directory."""
+    rows = [schedule(jnp.asarray(progress, jnp.result_type(float))) for progress in CHECKED]
+    return {name: [float(row[name]) for row in rows] for name in rows[0]}

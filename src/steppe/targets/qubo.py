@@ -4,6 +4,7 @@ Both have an inverse temperature: low values spread out, high values concentrate
 a traced number, so annealing it never recompiles.
 """
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -35,6 +36,11 @@ class MaxCut(Pairwise):
     def cut_value(self, position: Array) -> Array:
         """Total weight of the edges between the two parts, larger is better."""
         return self.unscale(position)
+
+    def canonical(self, position: Array) -> Array:
+        """The cut with the first node in the upper part: its mirror image is the same cut."""
+        low, high = self.domain.points(0)[:, 0]
+        return jnp.where(position[0] == high, position, low + high - position)
 
 
 @checked(TargetError)

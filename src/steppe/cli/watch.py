@@ -29,12 +29,15 @@ SHORTEST_WAIT = 0.1
 MAX_LEVELS_JUDGED = 20_000_000
 
 
+Flag = Annotated[bool, Parameter(negative="")]
+
+
 def watch(
-    directory: Path, *, every: float = 2.0, once: Annotated[bool, Parameter(negative="")] = False
+    directory: Path, *, every: float = 2.0, once: Flag = False, page: Flag = False, port: int = 0
 ) -> None:
     """Show how a run goes on while another process makes it; ends with the run, or on Ctrl-C.
 
-    Example: `steppe watch runs/a`
+    Example: `steppe watch runs/a --page`
 
     Parameters
     ----------
@@ -44,14 +47,43 @@ def watch(
         Seconds between looks.
     once
         Look once and leave.
+    page
+        Serve the report of the run as it grows as well, with a button that stops the run and keeps
+        everything; to this computer alone, at the address that is printed, until Ctrl-C.
+    port
+        Port of the page; one that is free by default.
     """
     if not (math.isfinite(every) and every >= SHORTEST_WAIT):
         raise RunError(f"`--every` must be at least {SHORTEST_WAIT:g} seconds; got {every:g}.")
+    if not 0 <= port < 2**16:
+        raise RunError(f"`--port` must be between 0 and 65535; got {port}.")
     seen = glance(directory)
     console = Console()
+    if page and not once:
+        _serve_page(directory, every, port, console)
+        return
     if once or seen.is_complete:
         console.print(render_look(seen))
         return
+    _show(directory, every, seen, console)
+
+
+def _serve_page(directory: Path, every: float, port: int, console: Console) -> None:
+    from steppe.cli.watch_page import PageServer, serve
+
+    server = PageServer(directory, port=port, every=every)
+    end = serve(server)
+    try:
+        console.print(Text(server.address), soft_wrap=True)
+        _show(directory, every, glance(directory), console)
+        console.print("The page is served until Ctrl-C.")
+        while True:
+            time.sleep(every)
+    finally:
+        end()
+
+
+def _show(directory: Path, every: float, seen: Glance, console: Console) -> None:
     with Live(render_look(seen), console=console, auto_refresh=False) as live:
         while not seen.is_complete:
             time.sleep(every)

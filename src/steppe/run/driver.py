@@ -46,7 +46,8 @@ def stream(
 
     The first interrupt (Ctrl-C or a termination request) commits what is done and ends the run. Before the
     first rows, while programs are compiled, nothing would be lost, and it ends the run at once; processes
-    that run together still stop together.
+    that run together still stop together. A request in the directory (`RunDirectory.request_stop`) ends the
+    run too, without an interrupt.
     """
     interval = COMMIT_SECONDS if commit_seconds is None else commit_seconds
     seconds, last_commit, first_row = 0.0, time.monotonic(), engine.next_row
@@ -61,8 +62,10 @@ def stream(
             report(chunk)
             is_due = commits.waiting.is_full or time.monotonic() - last_commit > interval
             # Processes commit the same rows: one that is interrupted, or finds it time, speaks for all.
-            stops, is_time = np.any(engine.devices.gather([interrupted(), is_due]), axis=0)
-            if is_time or stops or engine.next_row >= num_rows:
+            is_asked = directory.is_stop_requested
+            flags = engine.devices.gather([interrupted(), is_asked, is_due])
+            stops, asked, is_time = np.any(flags, axis=0)
+            if is_time or stops or asked or engine.next_row >= num_rows:
                 # What is written over is of no use to any process: all of them have the commit after it.
                 commits.finish()
                 engine.devices.agree(False)
@@ -73,7 +76,7 @@ def stream(
                 commits.finish()
             if stops and not interrupted():
                 raise PeerError("Another process of the run was interrupted. Everything is committed.")
-            if stops:
+            if stops or asked:
                 break
 
 

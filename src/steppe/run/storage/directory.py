@@ -7,6 +7,7 @@
     journal.jsonl      a sealed line per commit: where its rows are, their digest, the digest of the chains
     acknowledged.json  the newest commit; replacing it is what acknowledges one
     lock               held by the one process that writes
+    stop               a request to commit and end, taken away when the run is continued
     quarantine/        what was set aside when a run was resumed
 
 A commit writes rows, chains, its line and `acknowledged.json`, in this order, and waits for the disk after
@@ -59,6 +60,7 @@ from steppe.run.storage.record import (
 )
 
 RECORD, ROWS, ACKNOWLEDGED, QUARANTINE = "run.json", "rows.bin", "acknowledged.json", "quarantine"
+STOP = "stop"
 SLOTS = ("chains-0.bin", "chains-1.bin")
 FILES = (ROWS, lines.NAME, ACKNOWLEDGED, *SLOTS)
 # Of a long run only the newest rows and lines are read again before it is continued.
@@ -149,12 +151,24 @@ class RunDirectory:
     def lock(self) -> None:
         """Become the one writer. The system drops the lock when the process ends, however it ends."""
         self._lock = take_lock(self.path)
+        with storing(self.path / STOP, 0):
+            (self.path / STOP).unlink(missing_ok=True)
 
     def release(self) -> None:
         """Stop being the writer."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def request_stop(self) -> None:
+        """Ask the writer, whoever it is, to commit what is done and end."""
+        with storing(self.path / STOP, 0):
+            (self.path / STOP).touch()
+
+    @property
+    def is_stop_requested(self) -> bool:
+        """Whether somebody asked the writer to end."""
+        return (self.path / STOP).exists()
 
     # ---- reading -------------------------------------------------------------------------------
 

@@ -53,9 +53,6 @@ def main() -> None:
     evidence = estimate_from_run(run, both, key=jax.random.key(2))
     visible = run.levels[..., : target.domain.num_sites]
     likelihood = float(np.mean(evaluate(target, test))) - evidence.value
-    free = np.stack([evaluate(target, chain) for chain in visible])
-    plain = walk_plainly(target, test[0], options, len(tuned.inverse_temperatures))
-    plain_free = np.stack([evaluate(target, chain) for chain in plain])
     record = {
         "num_rungs": len(tuned.inverse_temperatures),
         "barrier": evidence.barrier,
@@ -64,16 +61,14 @@ def main() -> None:
         "log_Z": evidence.value,
         "log_Z_error": evidence.standard_error,
         "test_nats": likelihood,
-        "rhat_of_U": float(rhat(free)),
-        "digits": count_digits(name_digits, visible),
-        "layerwise": {"rhat_of_U": float(rhat(plain_free)), "digits": count_digits(name_digits, plain)},
+        **describe_images(target, name_digits, visible),
         "chains": options.chains,
         "draws": options.draws,
         "thinning": options.thinning,
     }
-    print(json.dumps(record, indent=1))
-    if options.out:
-        Path(options.out).write_text(json.dumps(record, indent=1))
+    write(record, options.out)
+    plain = walk_plainly(target, test[0], options, len(tuned.inverse_temperatures))
+    write({**record, "layerwise": describe_images(target, name_digits, plain)}, options.out)
     if options.picture:
         draw_sheet(visible, plain, options.picture)
 
@@ -102,9 +97,17 @@ def learn_digits(data: Path):
     return fitted.predict
 
 
-def count_digits(name_digits, visible: np.ndarray) -> list[int]:
-    """How many images show each digit, from 0 to 9."""
-    return np.bincount(name_digits(visible[:, ::10].reshape(-1, 784)), minlength=10).tolist()
+def describe_images(target, name_digits, visible: np.ndarray) -> dict[str, float | list[int]]:
+    """R-hat of `U`, and how many images show each digit, from 0 to 9."""
+    free = np.stack([evaluate(target, chain) for chain in visible])
+    digits = np.bincount(name_digits(visible[:, ::10].reshape(-1, 784)), minlength=10)
+    return {"rhat_of_U": float(rhat(free)), "digits": digits.tolist()}
+
+
+def write(record: dict, path: str | None) -> None:
+    print(json.dumps(record), flush=True)
+    if path:
+        Path(path).write_text(json.dumps(record, indent=1))
 
 
 def evaluate(target, rows: np.ndarray) -> np.ndarray:

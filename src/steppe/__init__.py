@@ -22,6 +22,7 @@ if _TYPE_CHECKING:
     from steppe.recommend import Recommendation, recommend
     from steppe.run.adaptation import Adapt
     from steppe.run.anneal import Annealed, LocalOptima, anneal
+    from steppe.run.observables import Observable
     from steppe.run.result import Run, open_run
     from steppe.run.sample import sample
     from steppe.run.schedule import adaptive_schedule, geometric_schedule, linear_schedule, parameter_schedule
@@ -51,6 +52,7 @@ if _TYPE_CHECKING:
         "recommend",
         "Recommendation",
         "sample",
+        "Observable",
         "Adapt",
         "Run",
         "open_run",
@@ -93,6 +95,7 @@ _PLACES = {
     "steppe.recommend": ("Recommendation", "recommend"),
     "steppe.run.adaptation": ("Adapt",),
     "steppe.run.anneal": ("Annealed", "LocalOptima", "anneal"),
+    "steppe.run.observables": ("Observable",),
     "steppe.run.result": ("Run", "open_run"),
     "steppe.run.sample": ("sample",),
     "steppe.run.schedule": (

@@ -72,8 +72,10 @@ class Trace(NamedTuple):
         rows = self.arrays[name]
         return rows[:, : self.num_warmup_rows] if warmup else rows[:, self.num_warmup_rows :]
 
-    def to_datatree(self, attributes: Mapping[str, Any]) -> "DataTree":
-        """Return the run as an xarray `DataTree` in ArviZ schema."""
+    def to_datatree(
+        self, attributes: Mapping[str, Any], observables: Mapping[str, "Dataset"] | None = None
+    ) -> "DataTree":
+        """Return the run as an xarray `DataTree` in ArviZ schema, with a group for every observable."""
         from xarray import Dataset, DataTree
 
         groups: dict[str, Dataset] = {}
@@ -81,6 +83,7 @@ class Trace(NamedTuple):
             if self.has("levels"):
                 groups[f"{prefix}posterior"] = self._posterior(warmup)
             groups[f"{prefix}sample_stats"] = self._statistics(warmup)
+        groups |= {f"observables/{name}": dataset for name, dataset in (observables or {}).items()}
         tree = DataTree.from_dict(groups)
         tree.attrs.update(attributes)
         return tree

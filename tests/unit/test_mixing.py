@@ -124,7 +124,7 @@ def test_counts_add_up():
 @pytest.mark.parametrize("per_step", [3, 0.5, None])
 def test_evaluations_are_counted_where_the_cost_of_a_step_is_recorded(per_step):
     levels = np.random.default_rng(0).integers(0, 2, (2, 50, 3, 4)).astype(np.uint8)
-    spent = count_cost(trace_of(levels), thinning=5, per_step=per_step, seconds=1.0)
+    spent = count_cost(len(levels), levels.shape[1], thinning=5, per_step=per_step, seconds=1.0)
     assert spent == (2 * 50 * 5, per_step and 2 * 50 * 5 * per_step, 1.0)
 
 

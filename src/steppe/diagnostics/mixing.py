@@ -1,6 +1,6 @@
 """What a run says about itself: statistics of the log-density and of chosen observables, and verdicts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ from steppe.arguments import checked
 from steppe.diagnostics.chain_verdicts import ChainVerdicts, judge_chains, unique_rows
 from steppe.diagnostics.quantity import Quantity, measure
 from steppe.diagnostics.sites import RHAT_LIMIT, SiteVerdicts, judge_sites
+from steppe.diagnostics.streamed import Streamed, StreamedRun
 from steppe.diagnostics.swaps import Swaps, measure_swaps
 from steppe.domain import Domain
 from steppe.errors import RunError
@@ -97,7 +98,12 @@ class Mixing(NamedTuple):
 
 @checked(RunError, thinning="[1, inf)", limit="(0, inf)")
 def assess(
-    trace: Trace, *, thinning: int = 1, observables: Observables | None = None, limit: float = RHAT_LIMIT
+    trace: Trace,
+    *,
+    thinning: int = 1,
+    observables: Observables | None = None,
+    streams: Sequence[Streamed] = (),
+    limit: float = RHAT_LIMIT,
 ) -> Mixing:
     """Look at a trace from all sides.
 
@@ -109,13 +115,18 @@ def assess(
         Steps per draw.
     observables
         Functions of a batch of positions, `(batch, *domain.shape)`, that return one number for each.
+    streams
+        Observables that were followed while chains ran.
     limit
         Largest R-hat of chains that agree, for sites and quantities.
     """
     log_density = _read_log_density(trace)
     levels = trace.levels() if trace.has("levels") else None
     measured = {LOG_DENSITY: log_density, **_observe(trace.domain, levels, observables or {})}
-    quantities = tuple(measure(name, values) for name, values in measured.items())
+    quantities = (
+        *(measure(name, values) for name, values in measured.items()),
+        *(one.summarize() for one in streams),
+    )
     num_replicas = log_density.shape[2] if log_density.ndim == 3 else 1
     acceptance = _average_by_chain(trace.statistic("acceptance_rate"))
     flips = _average_by_chain(trace.statistic("num_flips")) / (
@@ -140,13 +151,51 @@ def assess(
     )
 
 
-def count_cost(trace: Trace, thinning: int, per_step: float | None, seconds: float) -> Cost:
+def assess_streamed(followed: StreamedRun, domain: Domain, *, thinning: int, limit: float) -> Mixing:
+    """Look at a run of which nothing was kept but what was followed.
+
+    Parameters
+    ----------
+    followed
+        Log-density and observables.
+    domain
+        Where positions live.
+    thinning
+        Steps per draw.
+    limit
+        Largest R-hat of chains that agree.
+    """
+    height = followed.log_density
+    if not height.num_seen.all():
+        raise RunError("The run has no draws after warm-up yet. Resume it, or wait for it.")
+    num_chains, stands = len(height.mean), followed.flips == 0
+    flips = followed.flips / (thinning * domain.num_sites)
+    none = np.zeros(num_chains, int)
+    return Mixing(
+        quantities=tuple(one.summarize() for one in followed.all),
+        sites=None,
+        chains=ChainVerdicts(stands, none, none - 1, (), (), {}),
+        chain_means=height.mean,
+        chain_acceptance_rates=followed.acceptance_rates,
+        chain_flip_rates=flips,
+        acceptance_rate=float(followed.acceptance_rates.mean()),
+        flip_rate=float(flips.mean()),
+        num_unique=None,
+        num_draws=int(height.num_seen.min()),
+        num_replicas=1,
+        num_nonfinite=0,
+        has_step_size=False,
+        limit=limit,
+    )
+
+
+def count_cost(num_chains: int, num_rows: int, thinning: int, per_step: float | None, seconds: float) -> Cost:
     """Count steps and model evaluations of a run.
 
     Parameters
     ----------
-    trace
-        The run.
+    num_chains, num_rows
+        Chains, and rows of each, warm-up included.
     thinning
         Steps per row.
     per_step
@@ -154,8 +203,7 @@ def count_cost(trace: Trace, thinning: int, per_step: float | None, seconds: flo
     seconds
         Time spent stepping.
     """
-    log_density = trace.arrays[LOG_DENSITY]
-    num_steps = log_density.shape[0] * trace.num_rows * thinning
+    num_steps = num_chains * num_rows * thinning
     return Cost(num_steps, None if per_step is None else num_steps * per_step, seconds)
 
 

@@ -23,8 +23,9 @@ from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.adaptation.warmup import Observed, Searches, WarmupAdaptation, center_distance
 from steppe.run.devices import BLOCK_AXIS
+from steppe.run.observables import Followed, Readings
 from steppe.run.observers import Observers
-from steppe.run.simulate import chain_keys, simulate
+from steppe.run.simulate import CHAINS, chain_keys, simulate
 
 # Positions of a block together, which stay in the second-level cache: on one core, 100 chains of an RBM of
 # 784 sites were fastest in one block, 100 of a lattice of 4096 in blocks of 25.
@@ -47,6 +48,9 @@ def choose_chain_block(sampler: Sampler, num_chains: int) -> int:
     return -(-num_chains // num_blocks)
 
 
+Seen = tuple[Observers | None, Readings | None]
+
+
 class Chains(NamedTuple):
     """Everything chains carry from row to row; axes (block, lane, …).
 
@@ -54,14 +58,15 @@ class Chains(NamedTuple):
     ----------
     chain
         Number of the chain in every lane; idle lanes are beyond the last chain.
-    state, adapted, observers
-        Where it is, what its adaptation has learned, and its running statistics.
+    state, adapted, observers, readings
+        Where it is, what its adaptation has learned, its running statistics, and its observables.
     """
 
     chain: Array
     state: SamplerState
     adapted: Searches | None
     observers: Observers | None
+    readings: Readings | None = None
 
 
 class Rows(NamedTuple):
@@ -94,6 +99,7 @@ class Layout(NamedTuple):
     pools: bool
     mesh: Mesh | None
     key_type: str
+    followed: Followed | None = None
 
     def observe(self, sampler: Sampler, state: SamplerState, info: StepInfo) -> Rows:
         """Return what is kept of a row of one chain."""
@@ -163,8 +169,15 @@ def _advance_blocks(
     every, domain = layout.thinning, sampler.target.domain
     num_warmup = num_warmup_rows * every
 
-    def count(observers: Observers, state: SamplerState, info: StepInfo, step: Array) -> Observers:
-        return observers.update(domain, state, step >= num_warmup)
+    def look(seen: Seen, state: SamplerState, info: StepInfo, step: Array) -> Seen:
+        observers, readings = seen
+        if observers is not None:
+            observers = observers.update(domain, state, step >= num_warmup)
+        if readings is not None and layout.followed is not None:
+            row = (step - num_warmup) // every
+            follow = partial(layout.followed.update, domain, readings, state, info, row)
+            readings = jax.lax.cond(step >= num_warmup, follow, lambda: readings)
+        return observers, readings
 
     def step(keys: Array, chains: Chains, **how: PyTree) -> tuple[Chains, Rows]:
         done = simulate(
@@ -176,14 +189,14 @@ def _advance_blocks(
             every=every,
             observe=layout.observe,
             capacity=capacity,
-            reduce=None if chains.observers is None else count,
-            reduced=chains.observers,
+            reduce=None if chains.observers is None and chains.readings is None else look,
+            reduced=(chains.observers, chains.readings),
             adapt=layout.adapt,
             adapted=chains.adapted,
             num_warmup=num_warmup,
             **how,
         )
-        return Chains(chains.chain, done.state, done.adapted, done.reduced), done.observed
+        return Chains(chains.chain, done.state, done.adapted, *done.reduced), done.observed
 
     if not layout.pools:
         return jax.lax.map(lambda block: step(chain_keys(key, block.chain), block), blocks)
@@ -196,7 +209,8 @@ def _advance_blocks(
 
 def over_blocks(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
     """Map a function of one chain over lanes side by side, and over blocks one after another."""
-    return lambda *chains: jax.lax.map(lambda block: jax.vmap(function)(*block), chains)
+    lanes = jax.vmap(function, axis_name=CHAINS)
+    return lambda *chains: jax.lax.map(lambda block: lanes(*block), chains)
 
 
 def pool_mean(counts: Array, num_chains: int, axis: str | None, observed: Observed) -> Observed:
@@ -230,7 +244,8 @@ def start(
 
     def one_chain(position: Array, index: Array, key: Array) -> Chains:
         adapted = None if layout.adapt is None else layout.adapt.init(sampler)
-        return Chains(index, sampler.init(position, key), adapted, observers)
+        readings = None if layout.followed is None else layout.followed.start()
+        return Chains(index, sampler.init(position, key), adapted, observers, readings)
 
     return jax.lax.map(lambda lanes: jax.vmap(one_chain)(*lanes), (positions, indices, keys))
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import jax
@@ -15,6 +16,7 @@ from steppe.run.storage.identity import (
     describe_component,
     describe_software,
     find_other_software,
+    identify_observable,
     identify_target,
 )
 
@@ -31,7 +33,7 @@ _SOFTWARE = {
     "xla_flags": "XLA_FLAGS",
 }
 # More draws of the same are welcome, and these do not shape them. The target is compared on its own.
-_MAY_DIFFER = {"num_draws", "evaluations_per_step", "software", "metadata", "target"}
+_MAY_DIFFER = {"num_draws", "evaluations_per_step", "software", "metadata", "target", "observables"}
 
 
 def describe_run(
@@ -78,6 +80,7 @@ def check_same_run(saved: "RunRecord", wanted: "RunRecord", *, allow_other_versi
     if not allow_other_version:
         _check_version(saved, wanted)
     _check_target(saved, wanted, allow_other_version)
+    _check_observables(saved, wanted)
 
 
 def _check_version(saved: "RunRecord", wanted: "RunRecord") -> None:
@@ -108,6 +111,24 @@ def _check_target(saved: "RunRecord", wanted: "RunRecord", allow_other_version: 
     raise RunMismatchError(f"The run on disk has another target. {remedy}")
 
 
+def _check_observables(saved: "RunRecord", wanted: "RunRecord") -> None:
+    there, here = saved.observables, wanted.observables
+    differ = [one.name for one in here] != [one.name for one in there]
+    if differ:
+        named = [", ".join(one.name for one in some) or "none" for some in (there, here)]
+        raise RunMismatchError(
+            f"The run on disk follows the observables {named[0]}; this one {named[1]}. Continue it with "
+            "those it was started with."
+        )
+    for old, new in zip(there, here, strict=True):
+        settings = (old.every, old.bins, old.of_pairs) == (new.every, new.bins, new.of_pairs)
+        if not settings or not are_close(old.values, new.values, wanted.dtype):
+            raise RunMismatchError(
+                f"The observable {new.name!r} is another one than in the run on disk. Continue it with the "
+                "one it was started with, or start another run in a new directory."
+            )
+
+
 def _fields(
     engine: "Engine", plan: Plan, recipe: "Recipe", metadata: Mapping[str, object] | None
 ) -> dict[str, object]:
@@ -123,8 +144,23 @@ def _fields(
         "key_type": str(jax.random.key_impl(engine.root)),
         "dtype": str(jnp.result_type(float)),
         "adapt": None if adapt is None else dataclasses.asdict(adapt.wanted),
+        "observables": _list_observables(engine),
         "shard": dataclasses.asdict(plan.shard),
         **{name: getattr(plan, name) for name in counts},
         "software": describe_software(),
         "metadata": dict(metadata or {}),
     }
+
+
+def _list_observables(engine: "Engine") -> list[dict[str, object]]:
+    followed, domain = engine.layout.followed, engine.sampler.target.domain
+    return [
+        {
+            "name": name,
+            "every": one.every,
+            "bins": one.bins,
+            "of_pairs": one.of_pairs,
+            "values": identify_observable(partial(one.evaluate, domain), domain, of_pairs=one.of_pairs),
+        }
+        for name, one in ([] if followed is None else followed.named)
+    ]

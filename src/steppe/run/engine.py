@@ -23,6 +23,7 @@ from steppe.kernel.start import repair_starts
 from steppe.run.adaptation import WarmupAdaptation
 from steppe.run.chain_blocks import Chains, Layout, Rows, advance, start
 from steppe.run.devices import Devices
+from steppe.run.observables import Followed
 from steppe.run.observers import Observers
 from steppe.run.plan import BUFFER_BYTES, MAX_CAPACITY, MAX_STEPS, Plan
 from steppe.run.storage.identity import name_leaves
@@ -56,6 +57,7 @@ class Engine:
         *,
         adapt: WarmupAdaptation | None = None,
         devices: Devices | None = None,
+        followed: Followed | None = None,
     ) -> None:
         self.sampler = sampler
         self.root = key
@@ -70,6 +72,7 @@ class Engine:
             pools=False,
             mesh=self.devices.mesh,
             key_type=str(jax.random.key_impl(key)),
+            followed=followed,
         )
         self.next_row = 0
         self.seconds = 0.0
@@ -110,6 +113,19 @@ class Engine:
         own = len(self.plan.own_blocks)
         named = zip(name_leaves(self.blocks), jax.tree.leaves(self.blocks), strict=True)
         return {name: np.array(self.devices.fetch(leaf)[:own]) for name, leaf in named}
+
+    def read_means(self) -> dict[str, float]:
+        """Return means of the observables over the chains that run here, as far as they have seen any."""
+        followed = self.layout.followed
+        if followed is None or self.blocks is None or self.blocks.readings is None:
+            return {}
+        streams = zip(followed.named, self.blocks.readings.streams[1:], strict=True)
+        seen = {name: tuple(map(self.devices.fetch, stream[:4])) for (name, _), stream in streams}
+        return {
+            name: float(np.average(origin + mean, weights=number))
+            for name, (number, _, origin, mean) in seen.items()
+            if number.any()
+        }
 
     def resume(self, saved: dict[str, np.ndarray], next_row: int) -> None:
         """Continue from chains that were saved, checked against those freshly started."""

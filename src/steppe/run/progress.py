@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,7 +30,12 @@ class CountReporter(Protocol):
 
 
 @contextmanager
-def progress_bar(plan: "Plan", first_row: int, shown: bool | None) -> Iterator[Reporter]:
+def progress_bar(
+    plan: "Plan",
+    first_row: int,
+    shown: bool | None,
+    read_means: Callable[[], Mapping[str, float]] = dict,
+) -> Iterator[Reporter]:
     """Show rows done, speed, time left, acceptance, flips and log-density of the newest rows.
 
     Parameters
@@ -41,6 +46,8 @@ def progress_bar(plan: "Plan", first_row: int, shown: bool | None) -> Iterator[R
         Where it begins or continues.
     shown
         `True`, `False`, or `None` for "when standard error is a terminal".
+    read_means
+        Means of observables so far, by name.
     """
     if not _is_wanted(shown):
         yield lambda chunk: None
@@ -68,20 +75,21 @@ def progress_bar(plan: "Plan", first_row: int, shown: bool | None) -> Iterator[R
             last_shown = time.monotonic()
             done = chunk.first_row + chunk.num_rows
             phase = "warm-up" if done <= plan.num_warmup_rows else "draws"
-            bar.update(task, completed=done, description=phase, figures=_figures(plan, chunk))
+            bar.update(task, completed=done, description=phase, figures=_figures(plan, chunk, read_means()))
 
         yield report
 
 
-def _figures(plan: "Plan", chunk: "Chunk") -> str:
+def _figures(plan: "Plan", chunk: "Chunk", means: Mapping[str, float]) -> str:
     rows = chunk.rows
     speed = chunk.num_rows * plan.thinning / max(chunk.seconds, 1e-9)
     newest = rows.log_density[-1]
     values = newest.max(axis=-1) if newest.ndim == 2 else newest  # an ensemble shows its best copy
     shown = " ".join(f"{value:.1f}" for value in values[:4]) + (" …" if len(values) > 4 else "")
+    followed = "".join(f" · ⟨{name}⟩ {mean:.4g}" for name, mean in means.items())
     return (
         f"{speed:.3g} steps/s · accept {rows.acceptance_rate.mean():.2f} · "
-        f"flips {rows.num_flips.mean() / plan.thinning:.2f} · U {shown}"
+        f"flips {rows.num_flips.mean() / plan.thinning:.2f} · U {shown}{followed}"
     )
 
 

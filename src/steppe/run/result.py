@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from steppe.diagnostics.findings import Diagnosis
     from steppe.diagnostics.mixing import Observables
     from steppe.diagnostics.running import RunningStatistics
+    from steppe.diagnostics.streamed import Streamed, StreamedRun
     from steppe.kernel.compose import Recipe
     from steppe.report.summary import Summary
     from steppe.run.engine import Engine
@@ -162,7 +163,9 @@ class Run:
     @property
     def data(self) -> "DataTree":
         """The run as an xarray `DataTree` in ArviZ schema."""
-        return self.trace.to_datatree({"steppe": self.description.model_dump_json()})
+        followed = self._read_followed()
+        groups = {} if followed is None else {one.name: one.to_dataset() for one in followed.all}
+        return self.trace.to_datatree({"steppe": self.description.model_dump_json()}, groups)
 
     @property
     def levels(self) -> np.ndarray:
@@ -205,6 +208,32 @@ class Run:
         self._check_is_newest()
         return RunningStatistics.of(chains.observers, self._engine.plan.num_chains)
 
+    @property
+    def observables(self) -> "dict[str, Streamed]":
+        """What `sample(observables=...)` followed, by name: statistics at fixed memory, chain by chain."""
+        followed = self._read_followed()
+        if followed is None:
+            raise RunError(
+                "No observables were followed in this run. Sample with `observables={...}`, or give "
+                "functions of kept draws to `run.summary({...})`."
+            )
+        return followed.observables
+
+    def _read_followed(self) -> "StreamedRun | None":
+        from steppe.diagnostics.streamed import read_streamed
+
+        records = self.description.observables
+        if not records:
+            return None
+        if self._parts is not None:
+            pairs = zip(self._parts.directories, self._parts.looks, strict=True)
+            saved = [directory.read_newest_chains(look) for directory, look in pairs]
+        else:
+            assert self._engine is not None
+            self._check_is_newest()
+            saved = [self._engine.save_chains()]
+        return read_streamed(saved, records, self.description.num_chains)
+
     def summary(self, observables: "Observables | None" = None, *, limit: float = 1.05) -> "Summary":
         """Say what mixed and what has not converged; print it, or take `to_dict()`.
 
@@ -217,12 +246,22 @@ class Run:
             Largest R-hat of chains that agree.
         """
         from steppe.diagnostics.findings import diagnose
-        from steppe.diagnostics.mixing import assess, count_cost
+        from steppe.diagnostics.mixing import assess, assess_streamed, count_cost
         from steppe.report.summary import Summary
 
         run = self.description
-        mixing = assess(self.trace, thinning=run.thinning, observables=observables, limit=limit)
-        spent = count_cost(self.trace, run.thinning, run.evaluations_per_step, self.seconds)
+        followed = self._read_followed()
+        if run.keep == "none" and followed is not None:
+            mixing = assess_streamed(followed, self.trace.domain, thinning=run.thinning, limit=limit)
+        else:
+            streams = () if followed is None else tuple(followed.observables.values())
+            mixing = assess(
+                self.trace, thinning=run.thinning, observables=observables, streams=streams, limit=limit
+            )
+        num_rows = self.trace.num_rows or run.num_warmup_rows + mixing.num_draws
+        spent = count_cost(
+            len(mixing.chain_means), num_rows, run.thinning, run.evaluations_per_step, self.seconds
+        )
         return Summary(run, mixing, spent, diagnose(mixing))
 
     def diagnose(self, observables: "Observables | None" = None, *, limit: float = 1.05) -> "Diagnosis":
@@ -283,7 +322,7 @@ class Run:
         self._check_is_newest()
         engine = self._engine
         engine.plan = longer(engine.plan, num_draws)
-        with progress_bar(engine.plan, engine.next_row, progress) as report:
+        with progress_bar(engine.plan, engine.next_row, progress, engine.read_means) as report:
             arrays = collect(engine, engine.plan.num_rows, report)
         joined = join([by_row(self.trace.arrays), by_row(arrays)])
         assert self._recipe is not None

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,8 @@ from steppe.run.describe import check_same_run, record_run
 from steppe.run.devices import Device, make_devices
 from steppe.run.driver import collect, stream
 from steppe.run.engine import Engine
-from steppe.run.plan import Keep, make_plan
+from steppe.run.observables import Followed, Function, Observable, Overlap, check_observables
+from steppe.run.plan import Keep, Plan, make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.result import Run
 from steppe.run.temperature_ladder import adapt_ladder
@@ -46,6 +47,7 @@ def sample(
     thinning: int = 1,
     initial: Any = None,
     keep: Keep = "draws",
+    observables: Mapping[str, Function | Observable | Overlap] | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     progress: bool | None = None,
@@ -84,6 +86,10 @@ def sample(
     keep
         `"draws"`: positions and statistics; `"stats"`: statistics and running statistics; `"none"`: running
         figures only.
+    observables
+        Numbers to follow while chains run, by name, at fixed memory: functions of one position that return
+        one number, `steppe.Observable(...)`, or `"overlap"` of two chains. Mean, variance, autocorrelation
+        time and histogram of each are in `run.observables`, `run.data` and `run.summary()`, whatever is kept.
     out
         Directory to stream to. Without it everything stays in memory.
     resume
@@ -132,11 +138,15 @@ def sample(
     if chain_block is None and resume and out is not None:
         chain_block = _find_chain_block(Path(out))
     own, choose = _own_part(shard, used.num_processes), partial(choose_chain_block, sampler)
+    followed = check_observables(target.domain, observables, num_chains)
+    if followed is not None and followed.has_pairs:
+        choose = partial(_choose_even, choose)
     plan = make_plan(num_chains, num_warmup, num_draws, thinning, keep, chain_block, own, choose)
+    _check_pairs(plan, followed)
     adaptation = resolve_adaptation(adapt, sampler)
     if adaptation is not None and adaptation.wanted.pooled and plan.shard.count > used.num_processes:
         raise RunError("`Adapt(pooled=True)` needs chains that can talk to each other; `shard` parts them.")
-    engine = Engine(sampler, key, plan, adapt=adaptation, devices=used)
+    engine = Engine(sampler, key, plan, adapt=adaptation, devices=used, followed=followed)
     if initial is not None:
         initial = flatten_start(target.domain, initial)
         check_start(target, initial, batched=True)
@@ -150,7 +160,7 @@ def sample(
             what = "`sample(resume=True)`" if resume else "A run in parts"
             raise RunError(f"{what} needs `out`, the directory of the run.")
         engine.start(initial)
-        with progress_bar(plan, 0, progress) as report:
+        with progress_bar(plan, 0, progress, engine.read_means) as report:
             return Run.in_memory(engine, recipe, collect(engine, plan.num_rows, report), metadata)
     from steppe.run.storage.directory import RunDirectory
     from steppe.run.storage.shards import shard_path, take_over
@@ -170,6 +180,19 @@ def _check_metadata(metadata: Mapping[str, Any] | None) -> None:
             raise TypeError("some of it would come back different")
     except (TypeError, ValueError, RecursionError) as error:
         raise RunError(f"`sample(metadata=...)` must be a dictionary that fits JSON: {error}.") from error
+
+
+def _choose_even(choose: Callable[[int], int], num_chains: int) -> int:
+    """Blocks that part no pair."""
+    return 2 * -(-choose(num_chains) // 2)
+
+
+def _check_pairs(plan: Plan, followed: Followed | None) -> None:
+    if followed is not None and followed.has_pairs and plan.chain_block % 2:
+        raise RunError(
+            f"Blocks of {plan.chain_block} chains would part the two replicas of an observable. Give an even "
+            "`chain_block`."
+        )
 
 
 def _find_chain_block(out: Path) -> int | None:
@@ -211,7 +234,7 @@ def _on_disk(
         else:
             directory.create(record)
         _continue(engine, directory, record)
-        with progress_bar(engine.plan, engine.next_row, progress) as report:
+        with progress_bar(engine.plan, engine.next_row, progress, engine.read_means) as report:
             stream(engine, engine.plan.num_rows, report, directory, commit_seconds)
     finally:
         directory.release()

@@ -31,6 +31,8 @@ Count = Array | int
 Schedule = Callable[[Array], Mapping[str, Array]]
 Observe = Callable[[Sampler, SamplerState, StepInfo], PyTree]
 Reduce = Callable[[PyTree, SamplerState, StepInfo, Array], PyTree]
+# Axis of chains that step side by side, for collectives of what looks at several of them.
+CHAINS = "chains"
 
 
 @runtime_checkable
@@ -114,7 +116,7 @@ def simulate(
         Rows of the buffer, at least `num_steps / every`; needed where that is traced.
     reduce, reduced
         `reduce(reduced, state, info, step)` of one chain after every row, and what it begins with, one per
-        chain: statistics at fixed memory.
+        chain: statistics at fixed memory. It may ask other chains of the axis `CHAINS` by collectives.
     schedule
         `schedule(step)`: hyper-parameters by name that differ from those of the sampler at a step.
     adapt, adapted
@@ -141,7 +143,11 @@ def simulate(
         adapted = over_chains(lambda _: adapt.init(sampler))(keys)
     row = _Row(sampler, every, schedule, adapt, num_warmup, pool is not None, reduce, observe)
     is_last = sampler.chains_last and over_chains is jax.vmap
-    over = partial(jax.vmap, in_axes=(0, -1), out_axes=(-1, 0, 0)) if is_last else over_chains
+    over = over_chains
+    if over_chains is jax.vmap:
+        over = partial(jax.vmap, axis_name=CHAINS)
+    if is_last:
+        over = partial(over, in_axes=(0, -1), out_axes=(-1, 0, 0))
     chains = _put_last(_Chain(state, adapted, reduced)) if is_last else _Chain(state, adapted, reduced)
     num_rows = num_steps if isinstance(every, int) and every == 1 else num_steps // every
     first = jnp.asarray(first_step)

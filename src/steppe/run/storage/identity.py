@@ -13,7 +13,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from importlib.metadata import distribution, version
 from pathlib import Path
@@ -61,6 +61,13 @@ def identify_target(target: Target, *, uses_gradient: bool) -> "TargetIdentity":
         log_density=_as_numbers(values),
         slope=None if slopes is None else _as_numbers(slopes),
     )
+
+
+def identify_observable(evaluate: Callable[..., Array], domain: Domain, *, of_pairs: bool) -> "list[Number]":
+    """Return the values of an observable at the fixed states, or at pairs of them, as kernels hold them."""
+    positions = domain.from_levels(jnp.asarray(_fixed_states(domain)[0]))
+    others = (jnp.roll(positions, 1, axis=0),) if of_pairs else ()
+    return _as_numbers(jax.lax.map(lambda states: evaluate(*states), (positions, *others)))
 
 
 def are_close(first: "Sequence[Number] | None", second: "Sequence[Number] | None", dtype: str) -> bool:

@@ -46,6 +46,24 @@ class AdaptRecord(Strict):
     pooled: bool
 
 
+class ObservableRecord(Strict):
+    """An observable that is followed.
+
+    Attributes
+    ----------
+    name, every, bins, of_pairs
+        As in `steppe.Observable`.
+    values
+        Its values at a few fixed pseudo-random states, by which it is known again.
+    """
+
+    name: str
+    every: Positive
+    bins: Count
+    of_pairs: bool
+    values: list[Number]
+
+
 class TargetIdentity(Strict):
     """What a target is known by.
 
@@ -90,6 +108,8 @@ class RunDescription(Strict):
         Counts, as in `steppe.sample`.
     rungs
         Inverse temperatures of chains that exchange states; none yet.
+    observables
+        What is followed while chains run.
     shard
         Which of the chains are in this directory.
     software
@@ -114,6 +134,7 @@ class RunDescription(Strict):
     keep: Literal["draws", "stats", "none"]
     chain_block: Positive
     rungs: None = None
+    observables: list[ObservableRecord] = Field(default_factory=list)
     shard: ShardRecord = ShardRecord()
     software: dict[str, str]
     metadata: dict[str, JsonValue]

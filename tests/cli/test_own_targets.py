@@ -128,3 +128,22 @@ def test_what_was_not_foreseen_is_a_sentence_and_its_own_exit_code(
     monkeypatch.setenv("STEPPE_DEBUG", "1")
     with pytest.raises(ZeroDivisionError):
         main(["samplers"])
+
+
+def test_observables_are_followed_and_named_again_at_a_resume(here: Path, capsys) -> None:
+    (here / "looks.py").write_text("def first(bits):\n    return bits[0]\n")
+    counts = ["--num-chains", "2", "--num-warmup", "2", "--num-draws", "8", "--recipe", "gibbs"]
+    asked = ["--observable", "looks.py:first", "--observable", "q=overlap"]
+    call("run", "--target", "ownmodel:make", *counts, *asked, "--out", "run", "--json")
+    shown = capsys.readouterr().out
+    assert '"first"' in shown
+    assert '"q"' in shown
+    again = ["resume", "run", "--target", "ownmodel:make", "--num-draws", "12"]
+    with pytest.raises(SystemExit):
+        main(again)
+    assert "--observable looks.py:first" in capsys.readouterr().err.replace("\n", " ")
+    call(*again, *asked)
+    for wrong in ("first", "looks.py:none", "a=looks.py:first=b"):
+        with pytest.raises(SystemExit) as stop:
+            main(["run", "--target", "ownmodel:make", *counts, "--observable", wrong, "--out", "other"])
+        assert stop.value.code == 2

@@ -14,11 +14,11 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, Literal
 
-import jax
 from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 from rich.markup import escape
 
+from steppe.cli.carry_out import INTERRUPTED, sample_request
 from steppe.cli.compare import compare
 from steppe.cli.extensions import add_commands, find_extensions, load_command
 from steppe.cli.modes import modes
@@ -28,14 +28,11 @@ from steppe.cli.resolve import (
     describe_samplers,
     describe_targets,
     is_own_code,
-    make_adapt,
-    make_recipe,
-    make_target,
 )
-from steppe.cli.runfile import RunFile, check_run_file, read_run_file
+from steppe.cli.runfile import check_run_file, read_run_file
 from steppe.cli.tune import tune
 from steppe.cli.watch import watch
-from steppe.cli.where import Where, find_place, guard_process
+from steppe.cli.where import find_place, guard_process
 from steppe.errors import (
     DamagedRunWarning,
     MissingPackageError,
@@ -45,16 +42,14 @@ from steppe.errors import (
     StorageError,
 )
 from steppe.report.terminal import printable
-from steppe.run.result import Run, open_run
-from steppe.run.sample import sample
-from steppe.run.storage.directory import RunDirectory
-from steppe.run.storage.glance import glance
+from steppe.run.result import open_run
 from steppe.run.storage.shards import find_run, merge_shards
 
 app = App(name="steppe", help="Sample discrete distributions and find their flat modes.", version_flags=[])
 
-FOUND_SOMETHING, BAD_REQUEST, STORAGE_FAILED, UNFORESEEN, INTERRUPTED, TERMINATED = 1, 2, 3, 4, 130, 143
+FOUND_SOMETHING, BAD_REQUEST, STORAGE_FAILED, UNFORESEEN = 1, 2, 3, 4
 Flag = Annotated[bool, Parameter(negative="")]
+Names = Annotated[list[str] | None, Parameter(negative="")]
 Shell = Literal["bash", "zsh", "fish"]
 
 app.command(modes)
@@ -76,6 +71,7 @@ def run(
     num_warmup: Whole = None,
     num_draws: Whole = None,
     thinning: Whole = None,
+    observable: Names = None,
     devices: Whole = None,
     shard: str | None = None,
     distributed: Flag = False,
@@ -108,6 +104,9 @@ def run(
         Draws kept of each chain; 1000 by default.
     thinning
         Steps per draw; 1 by default.
+    observable
+        Number of a state to follow while chains run: `module:function` or `path/to/file.py:function` of one
+        position, or `overlap` of two chains; `name=` before it names it. May be given several times.
     devices
         Number of local devices to spread the chains over.
     shard
@@ -130,13 +129,14 @@ def run(
         "num_warmup": num_warmup,
         "num_draws": num_draws,
         "thinning": thinning,
+        "observables": observable,
     }
     fields = {} if file is None else read_run_file(file)
     request = check_run_file(
         {**fields, **{name: value for name, value in given.items() if value is not None}}
     )
     where = find_place(devices, shard, distributed, process)
-    show_run(_sample(request, out, where, commit_seconds, resume=False), as_json)
+    show_run(sample_request(request, out, where, commit_seconds, resume=False), as_json)
 
 
 @app.command
@@ -145,6 +145,7 @@ def resume(
     *,
     target: str | None = None,
     num_draws: Whole = None,
+    observable: Names = None,
     devices: Whole = None,
     shard: str | None = None,
     distributed: Flag = False,
@@ -165,6 +166,8 @@ def resume(
         Needed for your own targets: `module:function`, as typed for `run`. It is never read from a directory.
     num_draws
         Draws per chain to reach; those of the original request by default.
+    observable
+        Needed for your own observables, as typed for `run`. They are never read from a directory.
     devices
         Number of local devices to spread the chains over; need not be that of before.
     shard
@@ -187,12 +190,16 @@ def resume(
     own = str(saved.get("target"))
     if is_own_code(own) and target is None:
         raise RunError(f"The run samples your own target; name it again: --target {own}.")
-    changes = {"target": target, "num_draws": num_draws}
+    followed = [str(one) for one in saved.get("observables") or []]  # type: ignore[union-attr]
+    if observable is None and any(map(is_own_code, followed)):
+        again = " ".join(f"--observable {one}" for one in followed)
+        raise RunError(f"The run follows your own observables; name them again: {again}.")
+    changes = {"target": target, "num_draws": num_draws, "observables": observable}
     request = check_run_file(
         {**saved, **{name: value for name, value in changes.items() if value is not None}}
     )
     where = find_place(devices, shard, distributed, process)
-    continued = _sample(
+    continued = sample_request(
         request, directory, where, commit_seconds, resume=True, allow_other_version=allow_other_version
     )
     show_run(continued, as_json)
@@ -347,57 +354,3 @@ def main(arguments: list[str] | None = None) -> None:
             "STEPPE_DEBUG=1 the same call shows where it happened.",
             UNFORESEEN,
         )
-
-
-def _sample(
-    request: RunFile,
-    out: Path,
-    where: Where,
-    commit_seconds: float | None,
-    *,
-    resume: bool,
-    allow_other_version: bool = False,
-) -> Run:
-    if not resume and RunDirectory(out).exists:
-        raise StorageError(
-            f"{out} already holds a run. Continue it with `steppe resume {out}`, or name another directory."
-        )
-    try:
-        return sample(
-            make_target(request.target, request.target_parameters),
-            make_recipe(request.recipe, request.recipe_parameters),
-            key=jax.random.key(request.seed),
-            num_chains=request.num_chains,
-            num_warmup=request.num_warmup,
-            num_draws=request.num_draws,
-            thinning=request.thinning,
-            keep=request.keep,
-            chain_block=request.chain_block,
-            adapt=make_adapt(request.adapt),
-            devices=where.devices,
-            shard=where.shard,
-            out=out,
-            resume=resume,
-            commit_seconds=commit_seconds,
-            allow_other_version=allow_other_version,
-            metadata=request.model_dump(exclude_none=True),
-        )
-    except KeyboardInterrupt:
-        fail(_say_what_is_kept(request, out), INTERRUPTED)
-    except SystemExit as stop:
-        if stop.code == TERMINATED:
-            fail(_say_what_is_kept(request, out), TERMINATED)
-        raise
-
-
-def _say_what_is_kept(request: RunFile, out: Path) -> str:
-    """Say how far an interrupted run came, and with which line it goes on."""
-    try:
-        seen = glance(out)
-    except SteppeError:
-        return f"interrupted before anything was kept in {out}."
-    own = f" --target {request.target}" if is_own_code(request.target) else ""
-    return (
-        f"interrupted; {seen.num_rows} of {seen.num_rows_planned} rows of every chain, warm-up "
-        f"included, are kept. Continue with `steppe resume {out}{own}`."
-    )

@@ -5,7 +5,7 @@ import importlib.util
 import inspect
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, get_args, get_type_hints
 
@@ -15,6 +15,7 @@ from steppe.cli.runfile import check_run_file, read_run_file
 from steppe.errors import CallbackError, RunError, SteppeError
 from steppe.kernel.compose import Recipe
 from steppe.run.adaptation import Adapt
+from steppe.run.observables import Function, Observable, Overlap
 from steppe.samplers.registry import list_entries
 from steppe.target import Target
 from steppe.validation import find_name, shorten
@@ -100,6 +101,22 @@ def _find(
 def make_adapt(adapt: bool | Mapping[str, object]) -> bool | Adapt:
     """Build what warm-up adapts from its fields."""
     return adapt if isinstance(adapt, bool) else _call(Adapt, "adapt", adapt)
+
+
+def make_observables(given: Sequence[str]) -> dict[str, Function | Observable | Overlap]:
+    """Find observables: `[name=]module:function`, `[name=]path/to/file.py:function` or `[name=]overlap`."""
+    made: dict[str, Function | Observable | Overlap] = {}
+    for text in given:
+        name, is_named, place = text.rpartition("=")
+        if place != "overlap" and not is_own_code(place):
+            raise RunError(
+                f"An observable is `module:function`, `file.py:function` or `overlap`; got {shorten(text)}."
+            )
+        name = name if is_named else place.rpartition(":")[2].rpartition(".")[2]
+        if name in made:
+            raise RunError(f"Two observables are called {name!r}; name one otherwise: `other={place}`.")
+        made[name] = "overlap" if place == "overlap" else _import(place)  # type: ignore[assignment]
+    return made
 
 
 def _import(name: str) -> Callable[..., object]:

@@ -14,7 +14,8 @@ class RunFile(BaseModel):
 
     A target is the name of a built-in one, or `module:function` where the function returns a
     `steppe.Target`; a recipe is the name of a sampler. Parameters are passed to them by name. `adapt` is
-    true, false, or a table with the fields of `steppe.Adapt`.
+    true, false, or a table with the fields of `steppe.Adapt`. Observables are `module:function`,
+    `file.py:function` or `overlap`, each with `name=` before it if it is to be called otherwise.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -31,6 +32,7 @@ class RunFile(BaseModel):
     keep: Literal["draws", "stats", "none"] = "draws"
     chain_block: int | None = Field(default=None, ge=1)
     adapt: bool | dict[str, object] = True
+    observables: list[str] = []
 
 
 def read_run_file(path: Path) -> dict[str, object]:

@@ -72,6 +72,8 @@ class Mixing(NamedTuple):
         Largest R-hat of chains that agree.
     swaps
         Statistics of the ladder of a tempered run, else `None`.
+    streams
+        Observables that were followed while chains ran.
     """
 
     quantities: tuple[Quantity, ...]
@@ -89,6 +91,7 @@ class Mixing(NamedTuple):
     has_step_size: bool
     limit: float
     swaps: Swaps | None = None
+    streams: tuple[Streamed, ...] = ()
 
     @property
     def log_density(self) -> Quantity:
@@ -148,6 +151,7 @@ def assess(
         has_step_size=trace.has("step_size"),
         limit=limit,
         swaps=measure_swaps(trace),
+        streams=tuple(streams),
     )
 
 
@@ -186,6 +190,7 @@ def assess_streamed(followed: StreamedRun, domain: Domain, *, thinning: int, lim
         num_nonfinite=0,
         has_step_size=False,
         limit=limit,
+        streams=tuple(followed.all),
     )
 
 

@@ -55,6 +55,11 @@ class Streamed(NamedTuple):
     bin_edges: np.ndarray
     counts: np.ndarray
 
+    @property
+    def pooled_time(self) -> float:
+        """Autocorrelation time in draws, of all chains together."""
+        return float(self.every * self.num_seen.sum() / self.summarize().ess)
+
     def summarize(self) -> Quantity:
         """Return statistics over all chains, as of kept draws; R-hat is that of the values, not of ranks."""
         if not self.num_seen.all():

@@ -10,6 +10,7 @@ from steppe.diagnostics.sites import SiteVerdicts
 from steppe.diagnostics.swaps import Swaps
 from steppe.intervals import estimate_from_error
 from steppe.report.cells import divide, format_significant, to_finite
+from steppe.report.present_observables import tabulate_streams
 from steppe.results import Cell, Column, Outcome, Provenance, Results, Table, Verdict
 from steppe.trace import REASON
 
@@ -146,6 +147,8 @@ def _list_tables(summary: "Summary") -> Iterator[Table]:
     yield _tabulate_quantities(mixing)
     if mixing.sites is not None:
         yield _tabulate_sites(mixing.sites)
+    if mixing.streams:
+        yield tabulate_streams(mixing.streams)
     yield _tabulate_chains(mixing)
     yield _tabulate_cost(summary)
 

@@ -13,6 +13,7 @@ from steppe.diagnostics.mixing import Mixing
 from steppe.diagnostics.quantity import average_replicas, measure
 from steppe.diagnostics.sites import SiteVerdicts, as_paths
 from steppe.report import style
+from steppe.report.present_observables import describe_histograms, draw_histograms, list_drawn
 from steppe.results import Figure
 from steppe.trace import Trace
 
@@ -42,6 +43,10 @@ class Drawn(NamedTuple):
 
 def draw_run(trace: Trace, mixing: Mixing) -> Iterator[Drawn]:
     """Draw every figure that a run has something to say by."""
+    if list_drawn(mixing.streams):
+        yield Drawn(draw_histograms(mixing.streams), describe_histograms(mixing.streams))
+    if not trace.num_rows:  # nothing was kept but what was followed
+        return
     means = mixing.chain_means
     yield Drawn(
         draw_trace(trace),

@@ -54,6 +54,9 @@ class Summary(Presented):
             "ok": self.diagnosis.ok,
             "findings": list(self.diagnosis.findings),
             "quantities": {one.name: _to_numbers(one) for one in mixing.quantities},
+            "observables": {
+                one.name: {"autocorrelation_time": to_finite(one.pooled_time)} for one in mixing.streams
+            },
             "sites": None if sites is None else sites.labels.tolist(),
             "chains": [
                 {"verdict": label, "mean_log_density": to_finite(mean)}

@@ -52,16 +52,16 @@ def gather_run(run: Run) -> Section:
     presented = summary.present()
     drawn = [*draw_run(trace, summary.mixing)]
     update = {
-        "verdicts": [*presented.verdicts, *_judge_progress(run)],
+        "verdicts": [*presented.verdicts, *_judge_progress(run, summary.mixing.num_draws)],
         "figures": [one.described for one in drawn],
     }
     pictures = {one.described.key: embed_drawing(to_svg(one.figure)) for one in drawn}
     return Section(presented.model_copy(update=update), pictures)
 
 
-def _judge_progress(run: Run) -> list[Verdict]:
+def _judge_progress(run: Run, drawn: int) -> list[Verdict]:
     """Said only of a run that has not got to its end."""
-    drawn, wanted = run.trace.num_rows - run.trace.num_warmup_rows, run.description.num_draws
+    wanted = run.description.num_draws
     if drawn >= wanted:
         return []
     sentence = f"{drawn} of {wanted} draws per chain are committed."

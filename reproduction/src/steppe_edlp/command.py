@@ -15,6 +15,7 @@ from steppe.report.terminal import render_verdicts
 from steppe.results import Results
 from steppe_edlp.engine import carry_out, check_directory, find_experiments
 from steppe_edlp.figures import write_figures
+from steppe_edlp.record import Record
 from steppe_edlp.request import Protocol, Request, Scale
 
 OUT = Path("out/reproduce")
@@ -33,6 +34,9 @@ def reproduce(
     data: Path | None = None,
     out: Path = OUT,
     resume: Annotated[bool, Parameter(negative="")] = False,
+    record: Path | None = None,
+    other_code: Annotated[bool, Parameter(negative="")] = False,
+    finished_only: Annotated[bool, Parameter(negative="")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Carry out experiments of the paper: numbers, figures, verdicts, and one page.
@@ -61,6 +65,12 @@ def reproduce(
         Directory to write to.
     resume
         Continue what was interrupted, or reuse what is finished.
+    record
+        Directory of a record: keep every finished piece there as a small file, and go on with those it has.
+    other_code
+        Add to a record that other code made.
+    finished_only
+        Put together what the record has; run nothing.
     as_json
         Print the verdicts as JSON.
     """
@@ -75,12 +85,13 @@ def reproduce(
     )
     if data is not None and not data.is_dir():
         raise MissingDataError(f"`--data {data}` is not a directory; name the one with the data sets.")
+    kept = None if record is None else Record(record, other_code, finished_only)
     experiments = find_experiments(names or ("",), request)
     check_directory(out, experiments, request, resume=resume)
     try:
         found = {}
         for experiment in experiments:
-            found[experiment.name] = carry_out(experiment, request, out)
+            found[experiment.name] = carry_out(experiment, request, out, record=kept)
             write_figures(found[experiment.name], out / experiment.name)
             if not as_json:
                 _show(found[experiment.name], out / experiment.name)

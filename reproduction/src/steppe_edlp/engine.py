@@ -20,6 +20,7 @@ from steppe.run.storage.identity import describe_software
 from steppe.validation import find_name
 from steppe_edlp.claims import judge_claims
 from steppe_edlp.experiment import EXPERIMENTS, Experiment
+from steppe_edlp.record import Record
 from steppe_edlp.request import Found, Request
 from steppe_edlp.tables import complete_rows, make_cell, make_tables
 from steppe_edlp.wording import describe_recipe, find_fact, is_said, say
@@ -81,7 +82,12 @@ def check_directory(
 
 
 def carry_out(
-    experiment: Experiment, request: Request, directory: Path, *, progress: bool | None = None
+    experiment: Experiment,
+    request: Request,
+    directory: Path,
+    *,
+    progress: bool | None = None,
+    record: Record | None = None,
 ) -> Results:
     """Run what is missing of an experiment and write its `results.json`; return what it holds.
 
@@ -93,12 +99,17 @@ def carry_out(
         Directory of all experiments; this one gets a directory of its name in it.
     progress
         Show progress; by default when standard error is a terminal.
+    record
+        Where finished pieces are kept apart from this directory, and found again.
     """
     own = directory / experiment.name
     software = _describe_code()
     with _claim(own, _wanted(experiment, request)):
         started = datetime.now(UTC).isoformat(timespec="seconds")
-        work = Work(own / PARTS, request.digest(experiment.name, software), experiment.name, progress)
+        if record is None:
+            work = Work(own / PARTS, request.digest(experiment.name, software), experiment.name, progress)
+        else:
+            work = record.open(experiment, request, progress)
         try:
             found = experiment.run(experiment, request, work)
         except SteppeError:

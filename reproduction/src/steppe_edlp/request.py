@@ -139,6 +139,11 @@ class Found:
     model_evaluations: int | None = None
 
 
+def name_seeds(seeds: Sequence[int]) -> str:
+    """Consecutive seeds as part of the name of a piece of work: `3`, or `0-19`."""
+    return str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]}-{seeds[-1]}"
+
+
 def find_digests(data: Dataset) -> dict[str, str]:
     """Digests of the files of a data set, or of its hyper-parameters if it ships with a package."""
     if data.card.sha256:

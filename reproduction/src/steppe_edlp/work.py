@@ -1,14 +1,17 @@
 """Pieces of work that survive a kill: each is a pure function, and its answer is kept in a file."""
 
+import io
 import queue
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from steppe.atomic import write_atomically
 from steppe.errors import DamagedRunError, StorageError
 from steppe.results import Array
 from steppe.run.progress import count_bar
@@ -35,11 +38,29 @@ class Work:
         What a progress bar says is being done.
     progress
         Show progress; by default when standard error is a terminal.
+    describe
+        What else is kept with the answer of a piece: where it comes from.
+    unfinished
+        Where intermediate answers and checkpoints are kept; by default beside the answers.
+    finished_only
+        Whether to leave out what has no answer yet, and to run nothing.
     """
 
-    def __init__(self, directory: Path, digest: str, title: str, progress: bool | None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        digest: str,
+        title: str,
+        progress: bool | None,
+        *,
+        describe: Callable[[Piece], Content] | None = None,
+        unfinished: Path | None = None,
+        finished_only: bool = False,
+    ) -> None:
         self._directory, self._digest = directory, digest
         self._title, self._progress = title, progress
+        self._describe, self._unfinished = describe, unfinished
+        self._finished_only = finished_only
         self.seconds = 0.0
 
     def all(self, pieces: Mapping[str, Piece], *, at_once: int = AT_ONCE) -> dict[str, Content]:
@@ -58,6 +79,9 @@ class Work:
         """
         answers = {key: self._kept(key) for key in pieces}
         missing = [key for key, answer in answers.items() if answer is None]
+        if self._finished_only:
+            return {key: self._counted(answer) for key, answer in answers.items() if answer is not None}
+        at_once = at_once if self._describe is None else 1  # of a record, a kill costs one piece at most
         with count_bar(self._title, len(missing), self._progress) as report:
             for done, key in enumerate(self._run({key: pieces[key] for key in missing}, at_once), start=1):
                 answers[key] = self._kept(key)  # read back, so that a resumed run sees the same numbers
@@ -67,6 +91,18 @@ class Work:
     def one(self, key: str, piece: Piece) -> Content:
         """Return the answer of one piece."""
         return self.all({key: piece})[key]
+
+    def intermediate(self, key: str, piece: Piece) -> Content:
+        """Return the answer of a piece that others need, which is too large to be part of a record."""
+        if self._unfinished is None:
+            return self.one(key, piece)
+        return Work(self._unfinished, self._digest, key, self._progress).one(key, piece)
+
+    def checkpoint(self, key: str) -> "Checkpoint | None":
+        """Where a long piece may leave how far it came; `None` where pieces are short."""
+        if self._unfinished is None:
+            return None
+        return Checkpoint(self._unfinished / f"{key}.npz", self._digest)
 
     def _run(self, pieces: Mapping[str, Piece], at_once: int) -> Any:
         """Yield keys as their answers are kept."""
@@ -100,6 +136,7 @@ class Work:
             yield key
 
     def _keep(self, key: str, piece: Piece) -> None:
+        more = {} if self._describe is None else self._describe(piece)
         begun = time.perf_counter()
         answer = encoded(piece())
         seconds = time.perf_counter() - begun
@@ -107,7 +144,9 @@ class Work:
             self._directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"Could not write to {self._directory}: {error.strerror or error}.") from error
-        write_json(self._path(key), {"digest": self._digest, "seconds": seconds, "answer": answer})
+        write_json(self._path(key), {**more, "digest": self._digest, "seconds": seconds, "answer": answer})
+        if (checkpoint := self.checkpoint(key)) is not None:
+            checkpoint.clear()
 
     def _kept(self, key: str) -> dict[str, Any] | None:
         """What is kept of a piece; what is damaged or answers another request is done again."""
@@ -124,6 +163,41 @@ class Work:
 
     def _path(self, key: str) -> Path:
         return self._directory / f"{key}.json"
+
+
+class Checkpoint:
+    """How far a long piece came: arrays in one file, replaced as a whole.
+
+    Parameters
+    ----------
+    path
+        The file.
+    digest
+        What the arrays depend on; those of anything else are not taken.
+    """
+
+    def __init__(self, path: Path, digest: str) -> None:
+        self._path, self._digest = path, np.frombuffer(digest.encode(), np.uint8)
+
+    def load(self) -> dict[str, np.ndarray] | None:
+        """Return the arrays saved last, or `None`."""
+        try:
+            with np.load(self._path, allow_pickle=False) as file:
+                found = dict(file)
+        except (OSError, ValueError, zipfile.BadZipFile):
+            return None
+        return found if np.array_equal(found.pop("digest", np.empty(0)), self._digest) else None
+
+    def save(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Replace what was saved."""
+        content = io.BytesIO()
+        np.savez(content, allow_pickle=False, digest=self._digest, **arrays)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._path, content.getvalue())
+
+    def clear(self) -> None:
+        """Forget it: the piece is finished."""
+        self._path.unlink(missing_ok=True)
 
 
 def encoded(value: Any) -> Any:

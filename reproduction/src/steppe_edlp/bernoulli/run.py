@@ -11,7 +11,7 @@ from steppe.targets.bernoulli import paper_bernoulli
 from steppe.theory import effective_step_size
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.occupancy import SmallTarget, estimate_noise, visit
-from steppe_edlp.request import Found, Request, Row
+from steppe_edlp.request import Found, Request, Row, name_seeds
 from steppe_edlp.work import Content, Work
 
 WHY_UNADJUSTED = "It is the bias of a larger step: dula at α_eff has the same."
@@ -23,7 +23,10 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     size, recipes = experiment.size(request), experiment.make_recipes(request)
     # The exact distribution of edula is a power iteration over centers in four dimensions: it takes longest.
     order = sorted(recipes, key=lambda name: name != "edula")
-    answers = work.all({name: partial(_measure, recipes[name], request, size) for name in order})
+    label = name_seeds(request.seeds(size.num_windows))
+    kept = work.all({f"{name}-{label}": partial(_measure, recipes[name], request, size) for name in order})
+    recipes = {name: recipe for name, recipe in recipes.items() if f"{name}-{label}" in kept}
+    answers = {name: kept[f"{name}-{label}"] for name in recipes}
     known = SmallTarget(paper_bernoulli())
     printed = {row["sampler"]: float(row["std"]) for row in experiment.published}
     occupancy = [_describe_exact("π", "what every sampler is meant to sample", known, known.probabilities)]

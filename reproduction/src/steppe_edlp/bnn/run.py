@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from steppe_edlp.bnn.tabular import PAPER_TABLES, Rows, find_requested, find_rms
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.wording import describe_recipe
-from steppe_edlp.work import Content, Work
+from steppe_edlp.work import Checkpoint, Content, Work
 
 
 class OnTable(NamedTuple):
@@ -36,6 +36,8 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     names = request.chosen(experiment.samplers)
     tables = [load_rows(name, number, request) for name, number in find_requested(request).items()]
     found = [_sample(rows, request, size, work, seeds, names) for rows in tables]
+    found = [one for one in found if one.published]
+    names = [name for name in names if all(name in one.published for one in found)]
     cut = [rows for rows in tables if not rows.is_whole]
     conditions = ["fewer_rows"] * any(rows.name in PAPER_TABLES for rows in cut)
     return Found(
@@ -77,7 +79,9 @@ def make_recipes(
     centers = size.centers.get(table, size.centers["compas"])
     made = {}
     for name in names:
-        numbers = {"num_updates": num_updates} if name == "gibbs" else {}
+        numbers: dict[str, Any] = {}
+        if name == "gibbs":  # the authors pick every site at random
+            numbers = {"num_updates": num_updates, "scan": "random" if num_updates == 1 else "systematic"}
         if name not in ("gibbs", "gwg"):
             numbers["step_size"] = size.step_size
         if name in centers:
@@ -93,17 +97,18 @@ def _sample(
 
     def do(kind: str, piece: Callable[..., Content], *arguments: Mapping[str, object]) -> dict[str, Content]:
         """Every sampler with every seed, the first axis of its answers counting seeds."""
-        pieces = {
-            f"{kind}-{rows.name}-{name}-{seed}": partial(
-                piece, rows, seed, size, *(one[name] for one in arguments)
-            )
-            for seed in seeds
-            for name in names
+        keys = {(name, seed): f"{kind}-{rows.name}-{name}-{seed}" for seed in seeds for name in names}
+        given = {name: [one[name] for one in arguments] for name in names}
+        answers = work.all(
+            {
+                key: partial(piece, rows, seed, size, *given[name], checkpoint=work.checkpoint(key))
+                for (name, seed), key in keys.items()
+            }
+        )
+        found = {
+            n: [answers[k] for (name, _), k in keys.items() if name == n and k in answers] for n in names
         }
-        answers = work.all(pieces)
-        return {
-            name: _stack([answers[f"{kind}-{rows.name}-{name}-{seed}"] for seed in seeds]) for name in names
-        }
+        return {name: _stack(parts) for name, parts in found.items() if parts}
 
     published = do("published", _run_published, recipes)
     if not request.is_sound:
@@ -122,12 +127,13 @@ def _stack(parts: list[Content]) -> Content:
     return {key: np.stack([np.asarray(part[key], float) for part in parts]) for key in parts[0]}
 
 
-def _run_published(rows: Rows, seed: int, size: SimpleNamespace, recipe: Recipe) -> Content:
+def _run_published(
+    rows: Rows, seed: int, size: SimpleNamespace, recipe: Recipe, *, checkpoint: Checkpoint | None = None
+) -> Content:
     """The paper's network; every log point counts once under its protocol, the last half soundly."""
     target = binary_network(rows.train.x, rows.train.y, size.num_hidden, preset="published")
-    found = log_chains(
-        target, recipe, rows.test.x, seed, num_chains=size.num_chains, num_points=size.num_points
-    )
+    counts = {"num_chains": size.num_chains, "num_points": size.num_points}
+    found = log_chains(target, recipe, rows.test.x, seed, **counts, checkpoint=checkpoint)
     errors = np.sqrt(np.mean((found.outputs - rows.test.y) ** 2, axis=1))
     answer: Content = {"acceptance": found.acceptance.mean()}
     for key, series in (("rmse", errors), ("likelihood", found.likelihood)):
@@ -143,7 +149,15 @@ def make_well_posed(rows: Rows, num_hidden: int, steepness: float) -> BinaryNetw
     return binary_network(rows.fitted.x, rows.fitted.y, num_hidden, temperature=temperature)
 
 
-def _run_posed(rows: Rows, seed: int, size: SimpleNamespace, recipe: Recipe, steepness: float) -> Content:
+def _run_posed(
+    rows: Rows,
+    seed: int,
+    size: SimpleNamespace,
+    recipe: Recipe,
+    steepness: float,
+    *,
+    checkpoint: Checkpoint | None = None,
+) -> Content:
     """Cool, then average the outputs of all networks of the log points after it."""
     found = log_chains(
         make_well_posed(rows, size.num_hidden, steepness),
@@ -153,6 +167,7 @@ def _run_posed(rows: Rows, seed: int, size: SimpleNamespace, recipe: Recipe, ste
         num_chains=size.num_posed_chains,
         num_points=size.num_cooling + size.num_kept,
         heat=Heat(size.num_cooling, size.hottest),
+        checkpoint=checkpoint,
     )
     outputs = found.outputs[size.num_cooling :].mean(axis=0)
     return {

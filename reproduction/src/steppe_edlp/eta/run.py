@@ -19,7 +19,7 @@ from steppe.run.simulate import simulate
 from steppe.targets.binary_network import BinaryNetwork, binary_network
 from steppe.theory import effective_step_size
 from steppe_edlp.experiment import Experiment
-from steppe_edlp.request import Found, Request, Row
+from steppe_edlp.request import Found, Request, Row, name_seeds
 from steppe_edlp.work import Content, Work
 
 STRIDE = 5  # steps between points of a series, as in the paper's code
@@ -42,13 +42,16 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     network, recipes = _load(request, size), _make_recipes(experiment, request, size)
     firsts = range(0, len(seeds), size.seeds_per_piece)
     groups = [seeds[first : first + size.seeds_per_piece] for first in firsts]
-    pieces = {
-        f"{name}-{number}": partial(_sweep, recipe, network, group, size, request)
-        for name, recipe in recipes.items()
-        for number, group in enumerate(groups)
-    }
-    answers = work.all(pieces)
-    swept = {name: [answers[f"{name}-{number}"] for number in range(len(groups))] for name in recipes}
+    keys = {(name, group[0]): f"{name}-{name_seeds(group)}" for group in groups for name in recipes}
+    answers = work.all(
+        {
+            keys[name, group[0]]: partial(_sweep, recipe, network, group, size, request)
+            for group in groups
+            for name, recipe in recipes.items()
+        }
+    )
+    swept = {n: [answers[k] for (name, _), k in keys.items() if name == n and k in answers] for n in recipes}
+    swept = {name: parts for name, parts in swept.items() if parts}
     # Groups of seeds side by side: the last axis counts seeds.
     found = {
         name: {key: np.concatenate([part[key] for part in parts], axis=-1) for key in parts[0]}

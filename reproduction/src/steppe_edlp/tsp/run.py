@@ -13,7 +13,7 @@ from steppe.results import Estimate
 from steppe.routes import route_figures
 from steppe.routes.measures import pairwise_mismatch_count
 from steppe_edlp.experiment import Experiment
-from steppe_edlp.request import Found, Request, Row
+from steppe_edlp.request import Found, Request, Row, name_seeds
 from steppe_edlp.tsp.enumeration import Minima, draw_exactly, enumerate_costs, find_minima
 from steppe_edlp.tsp.instance import run_instance
 from steppe_edlp.tsp.walks import Walk, find_costs, make_keys, unpack_tours, walk, walk_as_coded
@@ -33,8 +33,11 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     if request.instance is not None:
         return run_instance(request, work, size)
     recipes = experiment.make_recipes(request)
-    answers = work.all({name: partial(_measure, recipe, request, size) for name, recipe in recipes.items()})
     seeds, exact, minima = request.seeds(size.num_seeds), enumerate_costs(), find_minima()
+    label = name_seeds(seeds)
+    kept = work.all({f"{n}-{label}": partial(_measure, one, request, size) for n, one in recipes.items()})
+    recipes = {name: recipe for name, recipe in recipes.items() if f"{name}-{label}" in kept}
+    answers = {name: kept[f"{name}-{label}"] for name in recipes}
     printed = {row["sampler"]: row["spread"] for row in experiment.published}
     points = [answer["points"] for answer in answers.values()]
     return Found(

@@ -125,7 +125,7 @@ def test_quick_scale_runs_to_the_end(tmp_path, asked):
 def constant_outputs(levels):
     """A stand-in for `log_chains`: every network puts out the level of the log point, whatever the row."""
 
-    def log_chains(target, recipe, rows, seed, *, num_chains, num_points, heat=None):
+    def log_chains(target, recipe, rows, seed, *, num_chains, num_points, heat=None, checkpoint=None):
         outputs = np.repeat(np.asarray(levels, float)[:, None], len(rows), axis=1)
         return Logged(np.arange(num_points, dtype=float), outputs, np.linspace(0, 1, num_points))
 

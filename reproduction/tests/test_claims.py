@@ -7,8 +7,8 @@ from steppe import samplers
 from steppe.errors import RunError
 from steppe.intervals import estimate_fraction, estimate_mean, estimate_smallest, split_level
 from steppe.results import Estimate
-from steppe_edlp.claims import describe_joint_level, judge, judge_claims, judge_equal
-from steppe_edlp.experiment import ClaimSpec, Phrase
+from steppe_edlp.claims import classify, describe_joint_level, find_power, judge_claims
+from steppe_edlp.experiment import ClaimSpec, Phrase, expand_cases
 from steppe_edlp.flatness.perceptron import choose_by_others
 from steppe_edlp.wording import describe_recipe, say
 from steppe_edlp.work import decoded, encoded
@@ -39,25 +39,59 @@ def test_interval_of_a_share_is_wilsons():
 @pytest.mark.parametrize(
     ("low", "high", "margin", "outcome"),
     [
-        (0.1, 0.2, 0.0, "holds"),
-        (-0.1, 0.2, 0.0, "not distinguishable"),
-        (-0.2, -0.1, 0.0, "does not hold"),
-        (-0.1, 0.01, 0.02, "does not hold"),
-        (0.001, 0.01, 0.02, "does not hold"),
-        (0.001, 0.1, 0.02, "holds"),
-        (-0.1, 0.1, 0.02, "not distinguishable"),
+        (0.1, 0.2, 0.0, "shown"),
+        (-0.1, 0.2, 0.0, "undecided"),
+        (-0.2, -0.1, 0.0, "opposite"),
+        (0.03, 0.1, 0.02, "shown"),
+        (0.0001, 0.0182, 0.005, "there, maybe negligible"),
+        (0.001, 0.003, 0.02, "negligible"),
+        (-0.003, -0.001, 0.02, "negligible"),
+        (-0.1, -0.001, 0.02, "opposite"),
+        (-0.1, 0.01, 0.02, "undecided"),
+        (-0.1, 0.1, 0.02, "undecided"),
     ],
 )
 def test_verdict_follows_from_the_interval_and_the_margin(low, high, margin, outcome):
-    difference = Estimate(value=(low + high) / 2, low=low, high=high)
-    assert judge("c", difference, "s", margin).outcome == outcome
+    assert classify(low, high, margin) == outcome
 
 
-@pytest.mark.parametrize(
-    ("value", "outcome"), [(1.0, "holds"), (0.0, "does not hold"), (-1.0, "does not hold")]
-)
+@pytest.mark.parametrize(("value", "outcome"), [(1.0, "shown"), (0.0, "negligible"), (-1.0, "opposite")])
 def test_exact_difference_needs_no_interval(value, outcome):
-    assert judge("c", Estimate(value=value), "s").outcome == outcome
+    spec = ClaimSpec(claim="c", sentence="s", difference=[value, 0.0], is_exact=True)
+    (found,), _ = judge_claims([spec], {}, {}, set())
+    assert found.outcome == outcome
+
+
+def test_power_is_that_of_the_test_and_the_seeds_are_those_of_80_percent():
+    # Of 4000 repetitions with the difference of the margin, those whose interval excludes zero; five standard
+    # errors are 0.04.
+    rng = np.random.default_rng(0)
+    power, needed = find_power(0.5, 1.0, 20, 0.95)
+    found = [estimate_mean(values).low > 0 for values in 0.5 + rng.standard_normal((4000, 20))]
+    assert np.mean(found) == pytest.approx(power, abs=0.04)
+    assert needed == 32  # (1.960 + 0.842)² / 0.5²
+    assert find_power(0.5, 1.0, needed + 2, 0.95)[0] == pytest.approx(0.8, abs=0.02)
+
+
+def test_an_undecided_claim_says_its_power_and_the_seeds_it_would_need():
+    values = np.array([-1.0, 1.0, 0.5, -0.4])
+    spec = ClaimSpec(claim="c", sentence="s.", estimate="values", margin=0.5)
+    (found,), _ = judge_claims([spec], {}, {"values": values}, set())
+    assert found.outcome == "undecided"
+    power, needed = find_power(0.5, values.std(ddof=1), 4, 0.95)
+    assert (found.power, found.seeds_needed) == (power, needed)
+    assert f"Power {100 * power:.0f} %" in found.sentence
+    assert f"about {needed} seeds" in found.sentence
+    assert "Less than 0.5 would not count." in found.sentence
+
+
+def test_cases_of_a_claim_are_claims_of_their_own():
+    claim = {
+        "claim": "@what",
+        "sentence": "{first.@key}",
+        "cases": [{"what": "a", "key": "b", "margin": 1.0}],
+    }
+    assert list(expand_cases(claim)) == [{"claim": "a", "sentence": "{first.b}", "margin": 1.0}]
 
 
 def test_numbers_are_spoken_with_their_interval():
@@ -102,17 +136,16 @@ def test_answers_survive_their_file_exactly():
 @pytest.mark.parametrize(
     ("low", "high", "outcome"),
     [
-        (-0.1, 0.1, "holds"),
-        (-0.1, 0.0, "holds"),
-        (-0.3, 0.1, "not distinguishable"),
-        (0.1, 0.3, "not distinguishable"),
-        (0.21, 0.3, "does not hold"),
-        (-0.3, -0.21, "does not hold"),
+        (-0.1, 0.1, "shown"),
+        (-0.1, 0.0, "shown"),
+        (-0.3, 0.1, "undecided"),
+        (0.1, 0.3, "undecided"),
+        (0.21, 0.3, "opposite"),
+        (-0.3, -0.21, "opposite"),
     ],
 )
 def test_equality_needs_the_whole_interval_within_the_margin(low, high, outcome):
-    difference = Estimate(value=(low + high) / 2, low=low, high=high)
-    assert judge_equal("c", difference, "s", 0.2).outcome == outcome
+    assert classify(low, high, 0.2, same=True) == outcome
 
 
 def test_claims_judged_together_are_all_right_in_95_of_100_experiments():
@@ -123,7 +156,7 @@ def test_claims_judged_together_are_all_right_in_95_of_100_experiments():
     wrong = 0
     for values in rng.standard_normal((1500, 10, 20)):
         found, _ = judge_nothing(values)
-        wrong += any(verdict.outcome != "not distinguishable" for verdict in found)
+        wrong += any(verdict.outcome != "undecided" for verdict in found)
     assert wrong / 1500 == pytest.approx(0.0489, abs=0.028)
 
 
@@ -142,7 +175,7 @@ def test_a_single_claim_keeps_the_level_of_95_percent():
 
 def test_a_single_run_decides_nothing():
     (found,), _ = judge_nothing([np.array([7.0])])
-    assert found.outcome == "not distinguishable"
+    assert found.outcome == "undecided"
     assert "no interval" in found.sentence
 
 
@@ -150,7 +183,7 @@ def test_the_note_counts_the_claims_that_have_an_interval():
     exact = ClaimSpec(claim="c", sentence="s", difference=[1.0, 0.0], is_exact=True)
     verdicts, notes = judge_nothing([np.arange(5.0)] * 4, exact)
     assert "98.75 %" in notes[0]
-    assert verdicts[-1].outcome == "holds"
+    assert verdicts[-1].outcome == "shown"
     assert describe_joint_level(1) == []
 
 

@@ -59,10 +59,10 @@ def test_sampled_masses_and_spectra_are_those_of_each_law(found):
 
 def test_corrected_entropic_sampler_does_not_prefer_flat_modes(found):
     said = outcomes(found["bernoulli"])
-    assert said["edmala spends more time in flat modes than dmala."] == "does not hold"
-    assert said["edula spends more time in flat modes than dula."] == "does not hold"
-    assert said["edula spends less time in sharp modes than dula."] == "holds"
-    assert said["edmala has a narrower eigenspectrum than dmala."] == "does not hold"
+    assert said["edmala spends more time in flat modes than dmala."] == "negligible"
+    assert said["edula spends more time in flat modes than dula."] == "negligible"
+    assert said["edula spends less time in sharp modes than dula."] == "shown"
+    assert said["edmala has a narrower eigenspectrum than dmala."] == "negligible"
 
 
 def test_numbers_of_the_paper_are_among_the_runs_of_its_length(published):
@@ -75,22 +75,22 @@ def test_numbers_of_the_paper_are_among_the_runs_of_its_length(published):
 
 
 def test_single_runs_of_the_published_protocol_are_called_a_coin(published):
-    edula, edmala = published.verdicts
-    assert edula.outcome == "holds"
-    assert edmala.outcome != "holds"
+    edula, edmala = published.verdicts[-2:]
+    assert edula.outcome == "shown"
+    assert edmala.outcome != "shown"
     assert 0.3 < edmala.estimate.value + 0.5 < 0.7
 
 
 def test_acceptance_is_near_zero_at_tiny_variance_and_on_a_plateau_from_08(found):
     said = outcomes(found["eta"])
-    assert said["Acceptance of edmala is near 0 at tiny η."] == "holds"
-    assert said["Acceptance of edmala is on its plateau from η = 0.8."] == "holds"
+    assert said["Acceptance of edmala is near 0 at tiny η."] == "shown"
+    assert said["Acceptance of edmala is on its plateau from η = 0.8."] == "shown"
 
 
 def test_edula_blows_up_below_a_quarter_of_the_step(found):
     swept: list[dict[str, Any]] = find_rows(found["eta"], "sweep")
     rows = {row["variance"]: row for row in swept if row["sampler"] == "edula"}
-    assert outcomes(found["eta"])["edula breaks down at small η."] == "holds"
+    assert outcomes(found["eta"])["edula has a higher validation RMSE at very small η."] == "shown"
     assert rows[0.01]["effective_step"] is rows[0.02]["effective_step"] is None
     assert rows[0.05]["effective_step"] > 0.2
     assert rows[0.02]["rmse"].low > 1.5 * rows[0.05]["rmse"].high
@@ -98,14 +98,14 @@ def test_edula_blows_up_below_a_quarter_of_the_step(found):
 
 def test_printed_theorems_fail_and_corrected_ones_hold(found):
     said = list(outcomes(found["theory"]).values())
-    assert said == ["holds", *["does not hold"] * 6, *["holds"] * 3]
+    assert said == ["shown", *["opposite"] * 6, *["shown"] * 3]
 
 
 def test_tilt_and_ensemble_are_flatter_at_equal_budget(found):
     said = outcomes(found["flatness"])
-    assert said["roughness_tilted spends more time in flat modes than tempering of the same E[U]."] == "holds"
-    assert said["A solution of robust_ensemble is flatter than one of dmala."] == "holds"
-    assert said["A solution of edmala is flatter than one of dmala."] != "holds"
+    assert said["roughness_tilted spends more time in flat modes than tempering of the same E[U]."] == "shown"
+    assert said["A solution of robust_ensemble is flatter than one of dmala."] == "shown"
+    assert said["A solution of edmala is flatter than one of dmala."] != "shown"
     rows = found["flatness"].table("tilt").rows
     assert [row["flat_exact"] for row in rows] == pytest.approx(
         [0.1451, 0.1961, 0.2516, 0.3669, 0.5814], abs=1e-4

@@ -36,7 +36,7 @@ def test_verdicts_are_printed_with_where_the_files_are(capsys):
     assert call("fake", "--out", "here") == 0
     said = capsys.readouterr().out
     assert "Squares are positive." in said
-    assert "holds" in said
+    assert "shown" in said
     assert str(Path("here/fake")) in said
 
 
@@ -44,7 +44,7 @@ def test_verdicts_are_printed_with_where_the_files_are(capsys):
 def test_json_is_a_document_of_the_verdicts(capsys):
     assert call("fake", "--out", "here", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["experiments"]["fake"]["verdicts"][0]["outcome"] == "holds"
+    assert found["experiments"]["fake"]["verdicts"][0]["outcome"] == "shown"
 
 
 @pytest.mark.usefixtures("_known")

@@ -77,7 +77,7 @@ def test_a_walk_does_not_depend_on_the_number_of_chains():
 def test_everything_is_reported(tmp_path, asked):
     request = Request(protocol=asked, samplers=("dmala", "edmala"))
     results = carry_out(SMALL, request, tmp_path, progress=False)
-    assert len(results.verdicts) == (5 if asked == "sound" else 3)
+    assert len(results.verdicts) == (6 if asked == "sound" else 3)
     assert {table.key for table in results.tables} == {"runs", "distribution", "minima"}
     assert ("spread_paper" in results.tables[0].rows[0]) == (asked == "published")
     assert set(draw(read_results(tmp_path / "tsp"))) == {figure.key for figure in results.figures}

@@ -22,7 +22,17 @@ FILE_NAME = "results.json"
 # What is said of software beside versions, and what stands there if it is not known.
 _NO_VERSION = {"device": "unknown", "cpu": "", "commit": ""}
 
-Outcome = Literal["holds", "does not hold", "not distinguishable"]
+# The first three are said of runs and of older files, the others of claims (see `Verdict`).
+Outcome = Literal[
+    "holds",
+    "does not hold",
+    "not distinguishable",
+    "shown",
+    "there, maybe negligible",
+    "negligible",
+    "opposite",
+    "undecided",
+]
 Key = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
 
@@ -43,12 +53,23 @@ Cell = Estimate | bool | int | float | str | None
 
 
 class Verdict(_Part):
-    """A claim judged: what was claimed, what came out, and the interval that says so."""
+    """A claim judged: what was claimed, what came out, and the interval that says so.
+
+    A claim is *shown* if the whole interval lies beyond `margin`, the smallest difference that counts;
+    *there, maybe negligible* if it lies beyond zero but not beyond the margin; *negligible* if it lies within
+    the margin; *opposite* if it lies on the other side; *undecided* otherwise. `power` is then the chance
+    that so many seeds tell a difference of the margin from none, and `seeds_needed` how many do so in 80 %.
+    `place` says where the paper claims it; without one it is a question of our own.
+    """
 
     claim: str
     outcome: Outcome
     sentence: str
     estimate: Estimate | None = None
+    margin: float | None = None
+    place: str = ""
+    power: float | None = None
+    seeds_needed: int | None = None
 
 
 class Column(_Part):
@@ -121,7 +142,8 @@ class Provenance(_Part):
     """Where the numbers come from.
 
     `commit` is that of the library's code, with a `+` behind it if files differed from it, and empty where it
-    is not known; `cpu` names the features of the processor that programs were compiled for.
+    is not known; `cpu` names the features of the processor that programs were compiled for; `draws` are
+    digests of a short run of every sampler.
     """
 
     command: str
@@ -134,6 +156,7 @@ class Provenance(_Part):
     started: str = ""
     seconds: float = 0.0
     model_evaluations: float | None = None
+    draws: dict[str, str] = {}
 
     @classmethod
     def of_software(cls, software: Mapping[str, str], **others: object) -> Self:

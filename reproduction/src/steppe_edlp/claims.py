@@ -1,15 +1,18 @@
 """Verdicts on claims, each with the interval that decides it."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from steppe.intervals import LEVEL, estimate_fraction, estimate_mean, split_level
-from steppe.results import Estimate, Verdict
+from steppe.intervals import LEVEL, estimate_fraction, estimate_mean, find_student_factor, split_level
+from steppe.results import Estimate, Outcome, Verdict
 from steppe_edlp.experiment import ClaimSpec, Selector
 from steppe_edlp.request import Row
 from steppe_edlp.wording import find_fact, is_said, say
+
+GOOD_POWER = 0.8
 
 
 class Question(NamedTuple):
@@ -68,43 +71,48 @@ def describe_joint_level(number: int) -> list[str]:
     return [together]
 
 
-def judge(claim: str, difference: Estimate, sentence: str, margin: float = 0.0) -> Verdict:
-    """Judge a claim by the interval of a difference that is positive if the claim is right.
+def classify(low: float, high: float, margin: float, *, same: bool = False) -> Outcome:
+    """The verdict that follows from an interval (see `steppe.results.Verdict`).
 
     Parameters
     ----------
-    claim
-        What was claimed.
-    difference
-        The difference and its interval.
-    sentence
-        What came out, with numbers.
+    low, high
+        Interval of a difference that is positive if the claim is right; of an exact number, twice itself.
     margin
-        The smallest difference that would count. The claim does not hold if the whole interval lies below it
-        (below zero without one), holds if the interval lies above zero, and is not distinguishable from its
-        opposite otherwise.
+        The smallest difference that counts.
+    same
+        Whether the claim is that there is no difference: shown within the margin, opposite beyond it.
     """
-    low, high = _ends(difference)
-    is_absent = high <= 0 or high < margin
-    outcome = "does not hold" if is_absent else "holds" if low > 0 else "not distinguishable"
-    return Verdict(claim=claim, outcome=outcome, sentence=sentence, estimate=difference)
+    is_within = -margin <= low and high <= margin
+    if same:
+        return "shown" if is_within else "opposite" if low > margin or high < -margin else "undecided"
+    if is_within:
+        return "negligible"
+    if low > 0:
+        return "shown" if low > margin else "there, maybe negligible"
+    return "opposite" if high < 0 else "undecided"
 
 
-def judge_equal(claim: str, difference: Estimate, sentence: str, margin: float) -> Verdict:
-    """Judge a claim that two numbers are the same by the interval of their difference.
+def find_power(margin: float, spread: float, num_seeds: int, level: float) -> tuple[float, int]:
+    """Chance that an interval of a mean excludes zero where the truth is the margin, and seeds for 80 %.
 
     Parameters
     ----------
-    claim, difference, sentence
-        As in `judge`.
     margin
-        The largest difference that counts as none. The claim holds if the whole interval lies within it to
-        both sides, does not hold if the whole interval lies outside, and is not distinguishable otherwise.
+        The true difference to be told from none.
+    spread
+        Standard deviation between seeds.
+    num_seeds
+        Of the design.
+    level
+        Of its interval.
     """
-    low, high = _ends(difference)
-    is_within, is_outside = -margin <= low and high <= margin, low > margin or high < -margin
-    outcome = "holds" if is_within else "does not hold" if is_outside else "not distinguishable"
-    return Verdict(claim=claim, outcome=outcome, sentence=sentence, estimate=difference)
+    from scipy import stats
+
+    shift, critical = margin / max(spread, 1e-300), find_student_factor(num_seeds, level)
+    power = float(stats.nct.sf(critical, num_seeds - 1, min(shift * num_seeds**0.5, 35.0)))
+    needed = (stats.norm.ppf((1 + level) / 2) + stats.norm.ppf(GOOD_POWER)) / shift
+    return power, max(2, math.ceil(needed**2))
 
 
 def _ask(spec: ClaimSpec, rows: Mapping[str, Sequence[Row]], facts: Mapping[str, Any]) -> Iterator[Question]:
@@ -126,37 +134,62 @@ def _select(rows: Sequence[Row], selector: Selector) -> Row | None:
 
 def _answer(question: Question, level: float, conditions: set[str]) -> Verdict:
     spec = question.spec
-    shown = _estimate(question, level)
+    shown, seeds = _estimate(question, level)
     facts = {**question.facts, "estimate": shown, "level": level}
     rows = {name: facts[name] for name in ("first", "second", "third") if name in facts}
     conditions = conditions | {f"{name}.{key}" for name, row in rows.items() for key in row}
     claim, sentence = say(spec.claim, facts, conditions), say(spec.sentence, facts, conditions)
+    verdict = Verdict(claim=claim, outcome="undecided", sentence=sentence, estimate=shown, place=spec.place)
     if spec.holds:
-        outcome = "holds" if find_fact(spec.holds, facts) else "does not hold"
-        return Verdict(claim=claim, outcome=outcome, sentence=sentence, estimate=shown)
+        return verdict.model_copy(update={"outcome": "shown" if find_fact(spec.holds, facts) else "opposite"})
     limit = find_fact(spec.limit, facts) if isinstance(spec.limit, str) else spec.limit
     difference = _move(shown, -limit, -1 if spec.less else 1)
-    verdict = (judge_equal if spec.same else judge)(claim, difference, sentence, spec.margin)
-    return verdict if spec.is_exact else _leave_open_without_interval(verdict)
+    update: dict[str, Any] = {"estimate": difference, "margin": spec.margin}
+    if difference.low is None and not spec.is_exact:
+        update["sentence"] = f"{sentence} A single run has no interval, so nothing is decided."
+        return verdict.model_copy(update=update)
+    low, high = _ends(difference)
+    outcome = classify(low, high, spec.margin, same=spec.same)
+    words = [sentence, _say_margin(spec)]
+    if outcome == "undecided" and seeds is not None and spec.margin:
+        power, needed = find_power(spec.margin, seeds.std(ddof=1), len(seeds), level)
+        update |= {"power": power, "seeds_needed": needed}
+        words.append(
+            f"Power {100 * power:.0f} %: so often do {len(seeds)} seeds tell {spec.margin:g} from nothing; "
+            f"{100 * GOOD_POWER:.0f} % takes about {needed} seeds."
+        )
+        if high <= spec.margin:
+            words.append("An advantage that counts is excluded.")
+    return verdict.model_copy(update=update | {"outcome": outcome, "sentence": " ".join(words)})
 
 
-def _estimate(question: Question, level: float) -> Estimate:
+def _say_margin(spec: ClaimSpec) -> str:
+    if spec.same:
+        return f"Within {spec.margin:g} counts as the same."
+    return f"Less than {spec.margin:g} would not count." if spec.margin else ""
+
+
+def _estimate(question: Question, level: float) -> tuple[Estimate, np.ndarray | None]:
+    """The estimate that decides, and the values of the seeds where it is their mean."""
     spec, facts = question.spec, question.facts
     if spec.estimate:
         given = find_fact(spec.estimate, facts)
         given = given(level) if callable(given) else given
-        return given if isinstance(given, Estimate) else _estimate_mean(given, level)
+        return (given, None) if isinstance(given, Estimate) else _estimate_mean(given, level)
     terms: list[Any] = [find_fact(t, facts) if isinstance(t, str) else t for t in spec.difference]
     first, second, *factor = terms
     if spec.by == "wins":
-        return estimate_fraction(int(np.sum(first < second)), len(first), level)
+        wins = np.asarray(first < second, float)
+        return estimate_fraction(int(wins.sum()), len(wins), level), wins
     if isinstance(first, Estimate):
-        return _subtract(first, second)
+        return _subtract(first, second), None
     return _estimate_mean(first - (factor[0] if factor else 1) * second, level)
 
 
-def _estimate_mean(values: Any, level: float) -> Estimate:
-    return estimate_mean(values, level) if isinstance(values, np.ndarray) else Estimate(value=float(values))
+def _estimate_mean(values: Any, level: float) -> tuple[Estimate, np.ndarray | None]:
+    if not isinstance(values, np.ndarray):
+        return Estimate(value=float(values)), None
+    return estimate_mean(values, level), values if len(values) > 1 else None
 
 
 def _subtract(first: Estimate, second: Estimate) -> Estimate:
@@ -170,14 +203,6 @@ def _move(estimate: Estimate, by: float, sign: int) -> Estimate:
     """`sign · (estimate + by)` with its interval."""
     ends = [None if end is None else sign * (end + by) for end in (estimate.low, estimate.high)][::sign]
     return Estimate(value=sign * (estimate.value + by), low=ends[0], high=ends[1])
-
-
-def _leave_open_without_interval(verdict: Verdict) -> Verdict:
-    """A number from a single seed looks exact, having no interval, and decides nothing."""
-    if verdict.estimate is not None and verdict.estimate.low is not None:
-        return verdict
-    sentence = f"{verdict.sentence} A single run has no interval, so nothing is decided."
-    return verdict.model_copy(update={"outcome": "not distinguishable", "sentence": sentence})
 
 
 def _ends(difference: Estimate) -> tuple[float, float]:

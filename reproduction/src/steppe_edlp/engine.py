@@ -20,7 +20,7 @@ from steppe.run.storage.identity import describe_software
 from steppe.validation import find_name
 from steppe_edlp.claims import judge_claims
 from steppe_edlp.experiment import EXPERIMENTS, Experiment
-from steppe_edlp.record import Record
+from steppe_edlp.record import Record, digest_draws
 from steppe_edlp.request import Found, Request
 from steppe_edlp.tables import complete_rows, make_cell, make_tables
 from steppe_edlp.wording import describe_recipe, find_fact, is_said, say
@@ -123,6 +123,7 @@ def carry_out(
             started=started,
             seconds=work.seconds,
             model_evaluations=found.model_evaluations,
+            draws={} if request.is_quick else {n: digest_draws(one) for n, one in found.recipes.items()},
         )
         results = present(experiment, request, found, provenance)
         results.save(own)

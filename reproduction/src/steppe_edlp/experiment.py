@@ -6,8 +6,9 @@ experiment adds; `!word` asks for the opposite.
 """
 
 import importlib
+import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
@@ -76,7 +77,9 @@ class ClaimSpec(_Part):
     Attributes
     ----------
     claim, sentence
-        What was claimed, and what came out.
+        What was claimed, and what came out; margin and power are said after it.
+    place
+        Where the paper claims it; empty for a question of our own.
     table, about, each
         Rows of a table it is about, `first`, `second` and `third` in texts: by sampler, or by several cells.
         Asked for every entry of `about` whose rows exist, and for every value of the column
@@ -102,6 +105,7 @@ class ClaimSpec(_Part):
 
     claim: str
     sentence: Text
+    place: str = ""
     table: str = ""
     about: list[list[Selector]] = [[]]
     each: str = ""
@@ -186,7 +190,18 @@ def read_experiment(name: str) -> Experiment:
     path = Path(__file__).parent / name / FILE_NAME
     content = tomllib.loads(path.read_text(encoding="utf-8"))
     content.setdefault("samplers", list(content.get("recipes", {})))
+    content["claims"] = [one for claim in content.get("claims", []) for one in expand_cases(claim)]
     return Experiment(name=name, **content)
+
+
+def expand_cases(claim: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """One claim for each of its `cases`: fields of a claim replace its own, other words stand for `@word`."""
+    for case in claim.get("cases", [{}]):
+        own = {key: value for key, value in {**claim, **case}.items() if key in ClaimSpec.model_fields}
+        text = json.dumps(own)
+        for word in case.keys() - ClaimSpec.model_fields.keys():
+            text = text.replace(f"@{word}", json.dumps(case[word])[1:-1])
+        yield json.loads(text)
 
 
 EXPERIMENTS = {name: read_experiment(name) for name in NAMES}

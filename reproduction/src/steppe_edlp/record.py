@@ -11,7 +11,6 @@ import functools
 import hashlib
 import inspect
 import json
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +26,7 @@ from steppe.errors import DamagedRunError, RunMismatchError
 from steppe.kernel.compose import Recipe
 from steppe.run.simulate import simulate
 from steppe.run.storage.durable import read_json
-from steppe.run.storage.identity import describe_software
+from steppe.run.storage.identity import describe_software, find_other_software
 from steppe.targets import ising_lattice, tsp
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.request import Request
@@ -87,7 +86,8 @@ def _describe_cell(made: Mapping[str, Any], piece: Piece) -> dict[str, Any]:
 
 def describe_maker(name: str) -> dict[str, Any]:
     """Commit, digest of the code that makes numbers of an experiment, versions and processor."""
-    return {"commit": _find_commit(), "code": digest_code(name), "versions": describe_software()}
+    software = describe_software()
+    return {"commit": software.pop("commit", ""), "code": digest_code(name), "software": software}
 
 
 def describe_sampler(recipe: Recipe) -> dict[str, Any]:
@@ -127,21 +127,6 @@ def digest_code(name: str) -> str:
     return hashlib.sha256(b"\0".join(contents)).hexdigest()[:16]
 
 
-@functools.cache
-def _find_commit() -> str:
-    """The commit of a checkout, with a mark if files were changed; else the version."""
-    here = Path(__file__).parent
-
-    def ask(*words: str) -> str:
-        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout
-
-    try:
-        changed = "+" * bool(ask("status", "--porcelain", "--untracked-files=no", "--", "*.py", "*.toml"))
-        return ask("rev-parse", "--short=12", "HEAD").strip() + changed
-    except (OSError, subprocess.CalledProcessError):
-        return f"version {describe_software()['steppe']}"
-
-
 def _check(path: Path, asked: str, made: Mapping[str, Any], other_code: bool) -> None:
     try:
         cell = read_json(path)
@@ -156,13 +141,13 @@ def _check(path: Path, asked: str, made: Mapping[str, Any], other_code: bool) ->
             f"{path} was made with other sizes or hyper-parameters than are asked for now. Record in another "
             "directory, or delete what is out of date."
         )
-    for part in ("code", "versions"):
-        if cell["made"][part] != made[part] and not other_code:
-            raise RunMismatchError(
-                f"{path} was made by other {'code' if part == 'code' else 'software'}: commit "
-                f"{cell['made']['commit']}, now {made['commit']}; {part} {cell['made'][part]}, now "
-                f"{made[part]}. Pass `--other-code` to add cells to it all the same; each names what made it."
-            )
+    found, other = cell["made"], find_other_software(cell["made"]["software"], made["software"])
+    if (found["code"] != made["code"] or other is not None) and not other_code:
+        what = "code" if other is None else f"{other[0]} {other[1]!r}, now {other[2]!r}"
+        raise RunMismatchError(
+            f"{path} was made by other {what}: commit {found['commit']}, now {made['commit']}. Pass "
+            "`--other-code` to add cells to the record all the same; each names what made it."
+        )
 
 
 def _digest(content: Any) -> str:

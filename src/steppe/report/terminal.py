@@ -15,11 +15,25 @@ from steppe.results import Cell, Column, Estimate, Outcome, Results, Table, Verd
 WIDTH, LARGEST_WIDTH = 100, 160
 # Of a table of details only the marked rows are shown, and of those no more than so many.
 MAX_MARKED = 8
-OUTCOME_MARKS: dict[Outcome, str] = {"holds": "✓", "does not hold": "✗", "not distinguishable": "≈"}
+OUTCOME_MARKS: dict[Outcome, str] = {
+    "holds": "✓",
+    "does not hold": "✗",
+    "not distinguishable": "≈",
+    "shown": "✓",
+    "there, maybe negligible": "∼",
+    "negligible": "0",
+    "opposite": "✗",
+    "undecided": "?",
+}
 OUTCOME_STYLES: dict[Outcome, str] = {
     "holds": "green",
     "does not hold": "bold red",
     "not distinguishable": "yellow",
+    "shown": "green",
+    "there, maybe negligible": "cyan",
+    "negligible": "blue",
+    "opposite": "bold red",
+    "undecided": "yellow",
 }
 
 

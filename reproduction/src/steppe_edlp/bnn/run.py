@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import steppe
+from steppe.intervals import estimate_smallest
 from steppe.kernel.compose import Recipe
 from steppe.results import Estimate
 from steppe.targets.binary_network import BinaryNetwork, binary_network
@@ -40,13 +41,14 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     names = [name for name in names if all(name in one.published for one in found)]
     cut = [rows for rows in tables if not rows.is_whole]
     conditions = ["fewer_rows"] * any(rows.name in PAPER_TABLES for rows in cut)
+    conditions += ["several"] * any(_count_seeds(one) > 1 for one in found)
     return Found(
         rows={
-            "published": [row for one in found for row in _describe_published(one, request)],
+            "published": [row for one in found for row in _describe_published(one)],
             "posed": [row for one in found for row in _describe_posed(one)],
         },
         facts={
-            "num_seeds": len(seeds),
+            "num_seeds": max(map(_count_seeds, found)),
             "num_steps": LOG_PER * (size.num_points - 1) + 1,
             "rows_left_out": " ".join(_say_rows_left_out(rows) for rows in cut),
         },
@@ -105,10 +107,10 @@ def _sample(
                 for (name, seed), key in keys.items()
             }
         )
-        found = {
-            n: [answers[k] for (name, _), k in keys.items() if name == n and k in answers] for n in names
-        }
-        return {name: _stack(parts) for name, parts in found.items() if parts}
+        # Of a record, seeds that every sampler has, so that they are compared pair by pair.
+        there = [name for name in names if keys[name, seeds[0]] in answers]
+        whole = [seed for seed in seeds if all(keys[name, seed] in answers for name in there)]
+        return {name: _stack([answers[keys[name, seed]] for seed in whole]) for name in there}
 
     published = do("published", _run_published, recipes)
     if not request.is_sound:
@@ -184,16 +186,30 @@ def _choose(rows: Rows, size: SimpleNamespace, recipe: Recipe) -> Content:
     return {"steepness": size.steepness[int(np.argmin(tried))], "validation": np.asarray(tried)}
 
 
-def _describe_published(one: OnTable, request: Request) -> list[Row]:
+def _describe_published(one: OnTable) -> list[Row]:
     shared = {"data": one.rows.name, "num_train": len(one.rows.train)}
     rows: list[Row] = []
     for name, part in one.published.items():
         row: Row = {**shared, "sampler": name, "acceptance": float(part["acceptance"].mean())}
         for key in ("rmse", "likelihood"):
-            row |= {key: part[key] if request.is_sound else _with_spread(part, key)}
+            row |= {key: part[key] if _count_seeds(one) > 1 else _with_spread(part, key)}
+            row[f"{key}_sd"] = float(part[f"{key}_sd"].mean())
             row[f"{key}_late"] = part[f"{key}_late"]
-        rows.append(row)
+        rows.append(row | (_find_lead(one) if name == "edmala" and len(one.published) > 1 else {}))
     return [*rows, *_describe_baselines(one, shared)]
+
+
+def _count_seeds(one: OnTable) -> int:
+    return len(next(iter(one.published.values()))["rmse"])
+
+
+def _find_lead(one: OnTable) -> Row:
+    """By how much the test error of EDMALA is below that of the best of the others."""
+    errors = {name: part["rmse"] for name, part in one.published.items()}
+    leads = {name: values - errors["edmala"] for name, values in errors.items() if name != "edmala"}
+    rival = min(leads, key=lambda name: leads[name].mean())
+    lead = partial(estimate_smallest, list(leads.values()))
+    return {"lead": lead, "rival": rival, "num_rivals": len(leads)}
 
 
 def _with_spread(part: Content, key: str) -> Estimate:

@@ -50,13 +50,16 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
             for name, recipe in recipes.items()
         }
     )
-    swept = {n: [answers[k] for (name, _), k in keys.items() if name == n and k in answers] for n in recipes}
-    swept = {name: parts for name, parts in swept.items() if parts}
+    # Of a record, seeds that every sampler has.
+    there = [name for name in recipes if keys[name, seeds[0]] in answers]
+    whole = [group for group in groups if all(keys[name, group[0]] in answers for name in there)]
+    swept = {name: [answers[keys[name, group[0]]] for group in whole] for name in there}
     # Groups of seeds side by side: the last axis counts seeds.
     found = {
         name: {key: np.concatenate([part[key] for part in parts], axis=-1) for key in parts[0]}
         for name, parts in swept.items()
     }
+    seeds = [seed for group in whole for seed in group]
     entropic = [name for name in found if name in size.center_steps]
     plain = [_describe(name, found[name], 0) for name in found if name not in entropic]
     num_bits, variances = network.target.domain.num_sites, size.variances
@@ -77,7 +80,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
             "threshold": (size.step_size + size.center_steps["edula"]) / 4,
             "steps_to_settle": 2 * max(variances) / size.center_steps["edmala"],
         },
-        conditions=[*found, *["entropic"] * bool(entropic)],
+        conditions=[*found, *["entropic"] * bool(entropic), *["several"] * (len(seeds) > 1)],
         arrays={"paths": np.stack([found[name]["path"].mean(axis=-1) for name in entropic])}
         if entropic
         else {},
@@ -180,6 +183,7 @@ def _describe_center(
     step = effective_step_size(size.step_size, variance, size.center_steps[name])
     return {
         "variance": variance,
+        "norm": distance,
         "distance": distance / np.sqrt(num_bits * variance),
         "effective_step": step.value if step.is_proper else None,
     }

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+import steppe
 from steppe.domain import Binary
 from steppe.intervals import LEVEL
 from steppe.kernel.compose import Recipe
@@ -59,7 +60,21 @@ def _describe(name: str, recipe: Recipe, seconds: Content, size: SimpleNamespace
         row["relative"] = estimate_median(seconds[name] / seconds["dula"])
     if (other := COMPARED_WITH.get(name)) in seconds:
         row["ratio"] = partial(estimate_median, seconds[name] / seconds[other])
+        row["variation"] = _find_deviations(seconds[name]) - _find_deviations(seconds[other])
+        row["memory"] = count_bytes(recipe) / count_bytes(getattr(steppe, other)())
     return row
+
+
+def _find_deviations(values: np.ndarray) -> np.ndarray:
+    """How far every measurement is from the median, relative to it."""
+    return np.abs(values / np.median(values) - 1)
+
+
+def count_bytes(recipe: Recipe, num_sites: int = 1000) -> int:
+    """Memory of the state of one chain."""
+    sampler = recipe.build(Target(jnp.sum, Binary(num_sites)), audit=False)
+    state = jax.eval_shape(sampler.init, jnp.zeros(num_sites))
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
 
 
 def _say_ratios(seconds: Content) -> list[str]:

@@ -13,6 +13,11 @@ OUTCOME_CLASSES: dict[Outcome, str] = {
     "holds": "holds",
     "does not hold": "fails",
     "not distinguishable": "open",
+    "shown": "holds",
+    "there, maybe negligible": "slight",
+    "negligible": "none",
+    "opposite": "fails",
+    "undecided": "open",
 }
 TAGS = {
     "published": ("as published", "The authors' settings as they ran them, with their definitions."),
@@ -59,6 +64,11 @@ def write_tally(verdicts: Sequence[Verdict]) -> str:
         "holds": ("holds", "hold"),
         "does not hold": ("does not hold", "do not hold"),
         "not distinguishable": ("cannot be told either way", "cannot be told either way"),
+        "shown": ("is shown", "are shown"),
+        "there, maybe negligible": ("is there, maybe negligible", "are there, maybe negligible"),
+        "negligible": ("is negligible", "are negligible"),
+        "opposite": ("comes out opposite", "come out opposite"),
+        "undecided": ("is undecided", "are undecided"),
     }
     parts = [f"{count} {words[outcome][count != 1]}" for outcome, count in counts.items() if count]
     listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
@@ -113,10 +123,10 @@ def list_provenance(provenance: Provenance) -> Iterator[tuple[str, str]]:
     yield "device", provenance.device
     if provenance.cpu:
         yield "processor", provenance.cpu
-    if provenance.commit:
-        yield "commit", provenance.commit
     if provenance.seeds:
         yield "seeds", _write_seeds(provenance.seeds)
+    if provenance.commit:
+        yield "commit", provenance.commit
     yield "versions", ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
     yield from ((f"data: {name}", digest) for name, digest in provenance.data.items())
 

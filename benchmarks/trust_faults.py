@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -160,7 +161,11 @@ class Campaign:
                 code = 0
             except SystemExit as ending:
                 code = int(ending.code or 0)
+            except BaseException:  # noqa: BLE001 the fork ends here, whatever it was
+                traceback.print_exc()
             finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
                 os._exit(code)
         return end_of(child), said.read_text(errors="replace")[-600:]
 

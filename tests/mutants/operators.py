@@ -69,7 +69,7 @@ COMMUTATIVE = {"min", "max", "minimum", "maximum", "logaddexp", "add", "array_eq
 
 
 class Mutant(NamedTuple):
-    """One change: where it is, what it does, and the source that results."""
+    """One change: where it is and what it does."""
 
     module: str
     function: str
@@ -79,13 +79,24 @@ class Mutant(NamedTuple):
     before: str
     after: str
     ordinal: int  # among equal changes of the same function
-    source: str
+    start: int  # bytes of the source that are replaced
+    end: int
 
     @property
     def name(self) -> str:
         """What it is called: the same as long as the function holds the same text."""
         parts = (self.module, self.function, self.operator, self.before, self.after, str(self.ordinal))
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+    def apply(self, source: str) -> str | None:
+        """Return the source with the change in it, or `None` if that is not Python."""
+        content = source.encode()
+        text = (content[: self.start] + self.after.encode() + content[self.end :]).decode()
+        try:
+            compile(text, "mutant", "exec", dont_inherit=True)
+        except SyntaxError:
+            return None
+        return text
 
 
 class _Place(NamedTuple):
@@ -95,33 +106,21 @@ class _Place(NamedTuple):
 
 
 def list_mutants(module: str, source: str) -> list[Mutant]:
-    """Every mutant of a module that is still Python."""
-    offsets = _list_offsets(source)
+    """Every mutant of a module; a few may not be Python any more."""
+    offsets, content = _list_offsets(source), source.encode()
     seen: Counter[tuple[str, ...]] = Counter()
     mutants = []
     for place in _walk(ast.parse(source), MODULE_LEVEL, 1):
         node = place.node
         is_condition = isinstance(node, ast.If | ast.While | ast.IfExp)
         start, end = _find_span(node.test if is_condition else node, offsets)
-        before = source.encode()[start:end].decode()
+        before = content[start:end].decode()
         for operator, after in _change(node):
-            text = source.encode()[:start].decode() + after + source.encode()[end:].decode()
-            if after == before or not _is_python(text):
+            if after == before:
                 continue
             same = (place.function, operator, before, after)
-            mutants.append(
-                Mutant(
-                    module,
-                    place.function,
-                    node.lineno,
-                    place.first_line,
-                    operator,
-                    before,
-                    after,
-                    seen[same],
-                    text,
-                )
-            )
+            where = (module, place.function, node.lineno, place.first_line)
+            mutants.append(Mutant(*where, operator, before, after, seen[same], start, end))
             seen[same] += 1
     return mutants
 
@@ -280,11 +279,3 @@ def _find_span(node: ast.expr | ast.stmt, offsets: list[int]) -> tuple[int, int]
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     return offsets[node.lineno - 1] + node.col_offset, offsets[node.end_lineno - 1] + node.end_col_offset
-
-
-def _is_python(text: str) -> bool:
-    try:
-        compile(text, "mutant", "exec", dont_inherit=True)
-    except SyntaxError:
-        return False
-    return True

@@ -88,3 +88,17 @@ def test_a_lock_that_cannot_be_written_is_typed(tmp_path):
     (tmp_path / "lock").mkdir()
     with pytest.raises(StorageError, match=r"Could not lock .*: Is a directory"):
         take_lock(tmp_path)
+
+
+def test_a_lock_that_cannot_be_given_back_ends_nothing(tmp_path, monkeypatch):
+    """Everything is committed by then; the end of the process drops it."""
+    held, flock = take_lock(tmp_path), fcntl.flock
+
+    def refuse(handle, operation):
+        if operation == fcntl.LOCK_UN:
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        flock(handle, operation)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fcntl, "flock", refuse)
+        held.close()

@@ -34,7 +34,8 @@ CHANGES = {
 
 @pytest.mark.parametrize("expression", CHANGES)
 def test_every_operator_makes_the_change_it_is_named_after(expression):
-    made = [mutant.source for mutant in list_mutants("m.py", f"x = {expression}\n")]
+    source = f"x = {expression}\n"
+    made = [mutant.apply(source) for mutant in list_mutants("m.py", source)]
     assert made == [f"x = {after}\n" for after in CHANGES[expression]]
 
 

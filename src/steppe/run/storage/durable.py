@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field
 
 from steppe.atomic import write_atomically
@@ -52,7 +52,7 @@ def take_lock(directory: Path) -> contextlib.ExitStack:
     lock = FileLock(directory / "lock", blocking=False, thread_local=False, fallback_to_soft=False)
     held = contextlib.ExitStack()
     try:
-        held.enter_context(lock)
+        lock.acquire()
     except Timeout:
         raise StorageError(
             f"{directory} is being written by another process. Wait for it, or stop it."
@@ -62,7 +62,14 @@ def take_lock(directory: Path) -> contextlib.ExitStack:
             f"Could not lock {directory}: {error.strerror or error}. Choose a directory that can be written, "
             "on a file system with locks."
         ) from error
+    held.callback(_release, lock)
     return held
+
+
+def _release(lock: BaseFileLock) -> None:
+    # Everything is written by now, and the end of the process drops what could not be dropped here.
+    with contextlib.suppress(OSError):
+        lock.release()
 
 
 # ---- documents -------------------------------------------------------------------------------------

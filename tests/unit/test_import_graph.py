@@ -57,6 +57,7 @@ LAYERS = [
 MAY_REACH_UP_WHEN_CALLED = {
     "steppe.presented",
     "steppe.run.result",
+    "steppe.run.stopping",
     "steppe.run.anneal",
     "steppe.kernel.compose",
     "steppe.modes.flat_modes",

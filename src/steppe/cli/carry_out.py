@@ -1,10 +1,12 @@
 """From a checked request to a run directory, and what an interrupted one says."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
+from rich.console import Console
 
-from steppe.cli.output import fail
+from steppe.cli.output import fail, show_run
 from steppe.cli.resolve import is_own_code, make_adapt, make_observables, make_recipe, make_target
 from steppe.cli.runfile import RunFile
 from steppe.cli.where import Where
@@ -13,15 +15,34 @@ from steppe.run.result import Run
 from steppe.run.sample import sample
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.glance import glance
+from steppe.run.until import until
 
-INTERRUPTED, TERMINATED = 130, 143
+FOUND_SOMETHING, INTERRUPTED, TERMINATED = 1, 130, 143
+
+
+class Ends(NamedTuple):
+    """When a run is committed and when it ends."""
+
+    commit_seconds: float | None
+    time_limit: float | None
+    ess: float | None
+    rhat: float | None
+
+
+def show_ended(run: Run, as_json: bool) -> None:
+    """Show a run, why it ended early, and what it was meant to reach and did not."""
+    if run.stopped:
+        Console(stderr=True).print(f"Ended by {run.stopped}.", soft_wrap=True)
+    show_run(run, as_json)
+    if run.shortfall:
+        fail(run.shortfall, FOUND_SOMETHING)
 
 
 def sample_request(
     request: RunFile,
     out: Path,
     where: Where,
-    commit_seconds: float | None,
+    ends: Ends,
     *,
     resume: bool,
     allow_other_version: bool = False,
@@ -34,7 +55,7 @@ def sample_request(
     try:
         return sample(
             make_target(request.target, request.target_parameters),
-            make_recipe(request.recipe, request.recipe_parameters),
+            None if request.recipe is None else make_recipe(request.recipe, request.recipe_parameters),
             key=jax.random.key(request.seed),
             num_chains=request.num_chains,
             num_warmup=request.num_warmup,
@@ -48,7 +69,9 @@ def sample_request(
             shard=where.shard,
             out=out,
             resume=resume,
-            commit_seconds=commit_seconds,
+            commit_seconds=ends.commit_seconds,
+            time_limit=ends.time_limit,
+            until=None if ends.ess is ends.rhat is None else until(ess=ends.ess, rhat=ends.rhat),
             allow_other_version=allow_other_version,
             metadata=request.model_dump(exclude_none=True),
         )

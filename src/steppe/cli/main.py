@@ -18,7 +18,7 @@ from cyclopts import App, CycloptsError, Parameter
 from rich.console import Console
 from rich.markup import escape
 
-from steppe.cli.carry_out import INTERRUPTED, sample_request
+from steppe.cli.carry_out import FOUND_SOMETHING, INTERRUPTED, Ends, sample_request, show_ended
 from steppe.cli.compare import compare
 from steppe.cli.extensions import add_commands, find_extensions, load_command
 from steppe.cli.modes import modes
@@ -47,7 +47,7 @@ from steppe.run.storage.shards import find_run, merge_shards
 
 app = App(name="steppe", help="Sample discrete distributions and find their flat modes.", version_flags=[])
 
-FOUND_SOMETHING, BAD_REQUEST, STORAGE_FAILED, UNFORESEEN = 1, 2, 3, 4
+BAD_REQUEST, STORAGE_FAILED, UNFORESEEN = 2, 3, 4
 Flag = Annotated[bool, Parameter(negative="")]
 Names = Annotated[list[str] | None, Parameter(negative="")]
 Shell = Literal["bash", "zsh", "fish"]
@@ -77,6 +77,9 @@ def run(
     distributed: Flag = False,
     process: str | None = None,
     commit_seconds: float | None = None,
+    time_limit: float | None = None,
+    until_ess: float | None = None,
+    until_rhat: float | None = None,
     as_json: AsJson = False,
 ) -> None:
     """Sample a target into a new run directory.
@@ -93,7 +96,7 @@ def run(
         Built-in target, or `module:function` or `path/to/file.py:function` that returns a `steppe.Target`;
         modules of the current directory are found.
     recipe
-        Sampler.
+        Sampler; by default the one that is recommended for the target, with the reason in the summary.
     seed
         Random seed.
     num_chains
@@ -118,6 +121,13 @@ def run(
         number of this one and the address at which process 0 can be reached.
     commit_seconds
         Seconds between commits to disk, 10 by default: what a kill may cost.
+    time_limit
+        Seconds after which the run ends with the draws it has; `steppe resume` goes on.
+    until_ess
+        End before `--num-draws` once the effective sample size of the log-density is so large. If it never
+        is, the exit code is 1.
+    until_rhat
+        End once its R-hat is so small; of two that are given, both must hold.
     as_json
         Print the summary as JSON.
     """
@@ -136,7 +146,8 @@ def run(
         {**fields, **{name: value for name, value in given.items() if value is not None}}
     )
     where = find_place(devices, shard, distributed, process)
-    show_run(sample_request(request, out, where, commit_seconds, resume=False), as_json)
+    ends = Ends(commit_seconds, time_limit, until_ess, until_rhat)
+    show_ended(sample_request(request, out, where, ends, resume=False), as_json)
 
 
 @app.command
@@ -151,6 +162,9 @@ def resume(
     distributed: Flag = False,
     process: str | None = None,
     commit_seconds: float | None = None,
+    time_limit: float | None = None,
+    until_ess: float | None = None,
+    until_rhat: float | None = None,
     allow_other_version: Flag = False,
     as_json: AsJson = False,
 ) -> None:
@@ -178,6 +192,12 @@ def resume(
         `i/n@host:port`, as for `run`.
     commit_seconds
         Seconds between commits to disk, 10 by default.
+    time_limit
+        Seconds after which the run ends with the draws it has.
+    until_ess
+        Effective sample size to end at, as for `run`.
+    until_rhat
+        R-hat to end at, as for `run`.
     allow_other_version
         Continue although the run was made with another version of JAX or on another processor; draws may
         then differ from those of an uninterrupted run.
@@ -199,10 +219,11 @@ def resume(
         {**saved, **{name: value for name, value in changes.items() if value is not None}}
     )
     where = find_place(devices, shard, distributed, process)
+    ends = Ends(commit_seconds, time_limit, until_ess, until_rhat)
     continued = sample_request(
-        request, directory, where, commit_seconds, resume=True, allow_other_version=allow_other_version
+        request, directory, where, ends, resume=True, allow_other_version=allow_other_version
     )
-    show_run(continued, as_json)
+    show_ended(continued, as_json)
 
 
 @app.command

@@ -13,16 +13,17 @@ class RunFile(BaseModel):
     """What `steppe run` needs to know.
 
     A target is the name of a built-in one, or `module:function` where the function returns a
-    `steppe.Target`; a recipe is the name of a sampler. Parameters are passed to them by name. `adapt` is
-    true, false, or a table with the fields of `steppe.Adapt`. Observables are `module:function`,
-    `file.py:function` or `overlap`, each with `name=` before it if it is to be called otherwise.
+    `steppe.Target`; a recipe is the name of a sampler, by default the one that `steppe.recommend` chooses.
+    Parameters are passed to them by name. `adapt` is true, false, or a table with the fields of
+    `steppe.Adapt`. Observables are `module:function`, `file.py:function` or `overlap`, each with `name=`
+    before it if it is to be called otherwise.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     target: str = Field(min_length=1)
     target_parameters: dict[str, object] = {}
-    recipe: str = "dmala"
+    recipe: str | None = None
     recipe_parameters: dict[str, object] = {}
     seed: int = Field(default=0, ge=0, lt=2**32)
     num_chains: int = Field(default=4, ge=1)
@@ -52,7 +53,7 @@ def read_run_file(path: Path) -> dict[str, object]:
 def check_run_file(fields: dict[str, object]) -> RunFile:
     """Return a run file, or say which field is wrong, what it holds and what is allowed."""
     try:
-        return RunFile.model_validate(fields, strict=True)
+        request = RunFile.model_validate(fields, strict=True)
     except ValidationError as error:
         lines = []
         for problem in error.errors():
@@ -63,3 +64,6 @@ def check_run_file(fields: dict[str, object]) -> RunFile:
             else:
                 lines.append(f"`{field}`: {problem['msg']}; got {problem.get('input')!r}.")
         raise RunError(" ".join(lines)) from error
+    if request.recipe is None and request.recipe_parameters:
+        raise RunError("`recipe_parameters` belong to a sampler: name it as `recipe`, or leave them out.")
+    return request

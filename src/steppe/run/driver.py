@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from steppe.run.chain_blocks import Rows
     from steppe.run.engine import Engine
     from steppe.run.progress import Reporter
+    from steppe.run.stopping import Stopping
     from steppe.run.storage.directory import RunDirectory
 
 COMMIT_SECONDS = 10.0
@@ -24,14 +25,27 @@ COMMIT_SECONDS = 10.0
 COMMIT_BYTES = 64 * 2**20
 
 
-def collect(engine: "Engine", num_rows: int, report: "Reporter") -> dict[str, np.ndarray]:
-    """Run to a row and keep everything in memory; axes (chain, row, …)."""
-    parts = []
+def collect(
+    engine: "Engine",
+    num_rows: int,
+    report: "Reporter",
+    stopping: "Stopping",
+    parts: list[dict[str, np.ndarray]] | None = None,
+) -> dict[str, np.ndarray]:
+    """Run to a row, or until the rule says so, and keep everything in memory; axes (chain, row, …).
+
+    Rows are put into `parts` as they are made, for whoever looks on.
+    """
+    parts = [] if parts is None else parts
     for chunk in engine.chunks(num_rows):
         rows = row_arrays(chunk.rows, engine.plan.keep)
         # Copied, so that the buffer of the device is not kept for its first rows.
         parts.append({name: np.array(array, order="C") for name, array in rows.items()})
         report(chunk)
+        if np.any(engine.devices.gather([stopping.look(chunk)])):
+            break
+    if stopping.failure is not None:
+        raise stopping.failure
     return join(parts) if parts else {}
 
 
@@ -40,14 +54,15 @@ def stream(
     num_rows: int,
     report: "Reporter",
     directory: "RunDirectory",
+    stopping: "Stopping",
     commit_seconds: float | None = None,
 ) -> None:
     """Run to a row, committing to disk every few seconds.
 
     The first interrupt (Ctrl-C or a termination request) commits what is done and ends the run. Before the
     first rows, while programs are compiled, nothing would be lost, and it ends the run at once; processes
-    that run together still stop together. A request in the directory (`RunDirectory.request_stop`) ends the
-    run too, without an interrupt.
+    that run together still stop together. A request in the directory (`RunDirectory.request_stop`) or a rule
+    ends the run too, without an interrupt.
     """
     interval = COMMIT_SECONDS if commit_seconds is None else commit_seconds
     seconds, last_commit, first_row = 0.0, time.monotonic(), engine.next_row
@@ -62,7 +77,7 @@ def stream(
             report(chunk)
             is_due = commits.waiting.is_full or time.monotonic() - last_commit > interval
             # Processes commit the same rows: one that is interrupted, or finds it time, speaks for all.
-            is_asked = directory.is_stop_requested
+            is_asked = stopping.look(chunk) or directory.is_stop_requested
             flags = engine.devices.gather([interrupted(), is_asked, is_due])
             stops, asked, is_time = np.any(flags, axis=0)
             if is_time or stops or asked or engine.next_row >= num_rows:
@@ -78,6 +93,8 @@ def stream(
                 raise PeerError("Another process of the run was interrupted. Everything is committed.")
             if stops or asked:
                 break
+    if stopping.failure is not None:
+        raise stopping.failure
 
 
 class Waiting:
@@ -175,7 +192,7 @@ def row_arrays(rows: "Rows", keep: str) -> dict[str, np.ndarray]:
 
 
 @contextmanager
-def interrupt_flag(waits: Callable[[], bool]) -> Iterator[Any]:
+def interrupt_flag(waits: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
     """Turn the first SIGINT or SIGTERM into a flag, and raise it again once the block is left.
 
     Parameters

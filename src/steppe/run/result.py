@@ -15,7 +15,10 @@ from steppe.run.describe import describe_run, record_run
 from steppe.run.driver import collect
 from steppe.run.plan import longer
 from steppe.run.progress import progress_bar
+from steppe.run.stopping import Stopping, average_rows
+from steppe.run.until import until
 from steppe.trace import Trace, by_row, join
+from steppe.validation import count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,6 +43,10 @@ class Run:
     ----------
     path
         The run directory, or `None` while in memory.
+    stopped
+        Why it ended before all draws were made, by `time_limit` or `until`; empty if it did not.
+    shortfall
+        What `until` asked for and was not reached although all draws are made, in a sentence; or empty.
     """
 
     def __init__(
@@ -51,7 +58,10 @@ class Run:
         engine: "Engine | None" = None,
         recipe: "Recipe | None" = None,
         seconds: float = 0.0,
+        stopping: Stopping | None = None,
     ) -> None:
+        self.stopped = "" if stopping is None else stopping.reason
+        self.shortfall = "" if stopping is None else stopping.describe_shortfall()
         self._trace = trace
         self._description = description
         self.path = path
@@ -82,6 +92,7 @@ class Run:
         recipe: "Recipe",
         arrays: Mapping[str, np.ndarray],
         metadata: Mapping[str, Any] | None,
+        stopping: Stopping | None = None,
     ) -> "Run":
         """Wrap what was collected."""
         plan = engine.plan
@@ -92,10 +103,18 @@ class Run:
             engine=engine,
             recipe=recipe,
             seconds=engine.seconds,
+            stopping=stopping,
         )
 
     @classmethod
-    def on_disk(cls, path: Path, *, engine: "Engine | None" = None, recipe: "Recipe | None" = None) -> "Run":
+    def on_disk(
+        cls,
+        path: Path,
+        *,
+        engine: "Engine | None" = None,
+        recipe: "Recipe | None" = None,
+        stopping: Stopping | None = None,
+    ) -> "Run":
         """Read a run directory, or the shards of a run as one, as far as all of them have got."""
         from steppe.run.storage.shards import find_run, open_parts
 
@@ -108,6 +127,7 @@ class Run:
             engine=engine,
             recipe=recipe,
             seconds=parts.seconds,
+            stopping=stopping,
         )
         run._parts = parts
         if parts.is_short:
@@ -314,6 +334,42 @@ class Run:
 
     def extend(self, num_draws: int, *, progress: bool | None = None) -> "Run":
         """Return this run with `num_draws` more draws per chain: the ones a longer run would have made."""
+        return self._go_on(num_draws, progress, Stopping)
+
+    def extend_until(
+        self,
+        *,
+        ess: float | None = None,
+        rhat: float | None = None,
+        max_draws: int = 100_000,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+    ) -> "Run":
+        """Return this run with as many more draws as it takes; the ones a longer run would have made.
+
+        Parameters
+        ----------
+        ess, rhat
+            Go on until the effective sample size of the log-density is at least `ess` and its R-hat at most
+            `rhat`.
+        max_draws
+            More draws per chain at most.
+        time_limit
+            Seconds after which to end all the same.
+        progress
+            Show a progress bar; by default when standard error is a terminal.
+
+        Returns
+        -------
+        Run
+            `stopped` says why it ended, `shortfall` what was not reached.
+        """
+        rule = until(ess=ess, rhat=rhat)
+        values = average_rows(self.trace.statistic("log_density")).T if self.trace.num_rows else None
+        make = partial(Stopping, time_limit=time_limit, until=rule, earlier=values)
+        return self._go_on(count("extend_until(max_draws=...)", max_draws, error=RunError), progress, make)
+
+    def _go_on(self, num_draws: int, progress: bool | None, make: Callable[..., Stopping]) -> "Run":
         if self._engine is None or self.path is not None:
             raise RunError(
                 "`extend` continues a run in memory. A run on disk is continued by "
@@ -322,11 +378,12 @@ class Run:
         self._check_is_newest()
         engine = self._engine
         engine.plan = longer(engine.plan, num_draws)
+        stopping = make(engine.plan)
         with progress_bar(engine.plan, engine.next_row, progress, engine.read_means) as report:
-            arrays = collect(engine, engine.plan.num_rows, report)
+            arrays = collect(engine, engine.plan.num_rows, report, stopping)
         joined = join([by_row(self.trace.arrays), by_row(arrays)])
         assert self._recipe is not None
-        return Run.in_memory(engine, self._recipe, joined, self.description.metadata)
+        return Run.in_memory(engine, self._recipe, joined, self.description.metadata, stopping)
 
     def save(self, path: str | Path) -> Path:
         """Write a run in memory as a run directory that `steppe.open_run` reads and `sample` can continue."""

@@ -5,9 +5,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
+import numpy as np
 from jax import Array
 
 from steppe.arguments import checked
@@ -25,10 +26,12 @@ from steppe.run.observables import Followed, Function, Observable, Overlap, chec
 from steppe.run.plan import Keep, Plan, make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.result import Run
+from steppe.run.stopping import Progress, Stopping, average_rows
 from steppe.run.temperature_ladder import adapt_ladder
+from steppe.run.until import Until
 from steppe.target import Target
 from steppe.trace import REASON
-from steppe.validation import not_negative, random_key
+from steppe.validation import not_negative, positive, random_key
 
 if TYPE_CHECKING:
     from steppe.run.storage.directory import RunDirectory
@@ -56,6 +59,9 @@ def sample(
     shard: tuple[int, int] | None = None,
     chain_block: int | None = None,
     commit_seconds: float | None = None,
+    time_limit: float | None = None,
+    until: Until | None = None,
+    on_chunk: Callable[[Progress], object] | None = None,
     allow_other_version: bool = False,
     metadata: Mapping[str, Any] | None = None,
 ) -> Run:
@@ -113,6 +119,14 @@ def sample(
         `run.description` has it.
     commit_seconds
         Seconds between commits to `out`, 10 by default: what a kill may cost. 0 commits after every chunk.
+    time_limit
+        Seconds after which the run ends with the draws it has, looked at after every chunk of about a second.
+    until
+        When to end before `num_draws`, as `steppe.until(ess=400, rhat=1.01)` makes it. `run.stopped` says
+        why a run has ended early.
+    on_chunk
+        Called with a `Progress` after every chunk, for example to log it elsewhere. What it raises ends the
+        run, once everything is kept.
     allow_other_version
         Continue a run that was made with another version of JAX or on another processor, although draws may
         then differ from those of an uninterrupted run; their distribution does not.
@@ -133,6 +147,10 @@ def sample(
         recipe = adapt_ladder(recipe, target, key)
     sampler = recipe.build(target)
     used = make_devices(devices)
+    if time_limit is not None:
+        positive(
+            "sample(time_limit=...)", time_limit, error=RunError, remedy="Leave it out to make all draws."
+        )
     if commit_seconds is not None:
         not_negative("sample(commit_seconds=...)", commit_seconds, error=RunError)
     if chain_block is None and resume and out is not None:
@@ -160,8 +178,10 @@ def sample(
             what = "`sample(resume=True)`" if resume else "A run in parts"
             raise RunError(f"{what} needs `out`, the directory of the run.")
         engine.start(initial)
+        stopping = Stopping(plan, time_limit=time_limit, until=until, on_chunk=on_chunk)
         with progress_bar(plan, 0, progress, engine.read_means) as report:
-            return Run.in_memory(engine, recipe, collect(engine, plan.num_rows, report), metadata)
+            arrays = collect(engine, plan.num_rows, report, stopping)
+        return Run.in_memory(engine, recipe, arrays, metadata, stopping)
     from steppe.run.storage.directory import RunDirectory
     from steppe.run.storage.shards import shard_path, take_over
 
@@ -169,9 +189,9 @@ def sample(
     if may_move:
         take_over(Path(out), plan.shard, used.agree)
     directory = RunDirectory(shard_path(Path(out), plan.shard, may_move=may_move))
-    return _on_disk(
-        engine, recipe, initial, progress, directory, resume, metadata, allow_other_version, commit_seconds
-    )
+    stopping = partial(Stopping, plan, time_limit=time_limit, until=until, on_chunk=on_chunk)
+    ends = _Ends(progress, commit_seconds, stopping)
+    return _on_disk(engine, recipe, initial, directory, resume, metadata, allow_other_version, ends)
 
 
 def _check_metadata(metadata: Mapping[str, Any] | None) -> None:
@@ -205,7 +225,7 @@ def _find_chain_block(out: Path) -> int | None:
         return None
 
 
-def _own_part(shard: Any, num_processes: int) -> Any:
+def _own_part(shard: tuple[int, int] | None, num_processes: int) -> tuple[int, int] | None:
     """Processes that run together have a part each."""
     if num_processes == 1:
         return shard
@@ -214,16 +234,23 @@ def _own_part(shard: Any, num_processes: int) -> Any:
     return jax.process_index(), num_processes
 
 
+class _Ends(NamedTuple):
+    """How a run on disk is shown, committed and ended."""
+
+    progress: bool | None
+    commit_seconds: float | None
+    make_stopping: Callable[..., Stopping]
+
+
 def _on_disk(
     engine: Engine,
     recipe: Recipe,
     initial: Any,
-    progress: bool | None,
     directory: "RunDirectory",
     resume: bool,
     metadata: Mapping[str, Any] | None,
     allow_other_version: bool,
-    commit_seconds: float | None,
+    ends: _Ends,
 ) -> Run:
     engine.start(initial)
     record = record_run(engine, engine.plan, recipe, metadata)
@@ -234,11 +261,19 @@ def _on_disk(
         else:
             directory.create(record)
         _continue(engine, directory, record)
-        with progress_bar(engine.plan, engine.next_row, progress, engine.read_means) as report:
-            stream(engine, engine.plan.num_rows, report, directory, commit_seconds)
+        stopping = ends.make_stopping(earlier=_read_earlier(engine, directory))
+        with progress_bar(engine.plan, engine.next_row, ends.progress, engine.read_means) as report:
+            stream(engine, engine.plan.num_rows, report, directory, stopping, ends.commit_seconds)
     finally:
         directory.release()
-    return Run.on_disk(directory.path, engine=engine, recipe=recipe)
+    return Run.on_disk(directory.path, engine=engine, recipe=recipe, stopping=stopping)
+
+
+def _read_earlier(engine: Engine, directory: "RunDirectory") -> np.ndarray | None:
+    """Log-densities of the draws that a run begins with when it is continued, (row, chain)."""
+    if engine.next_row <= engine.plan.num_warmup_rows or engine.plan.keep == "none":
+        return None
+    return average_rows(Run.on_disk(directory.path).trace.statistic("log_density")).T
 
 
 def _continue(engine: Engine, directory: "RunDirectory", record: "RunRecord") -> None:

@@ -1,4 +1,4 @@
-"""`until`: when a search may stop before its steps or its time are used up."""
+"""`until`: when sampling or a search may stop before its steps or its time are used up."""
 
 import dataclasses
 import math
@@ -20,11 +20,21 @@ class Until:
         Steps of every chain that brought nothing better.
     cpu_seconds
         Processor time that was used, of all threads together.
+    ess, rhat
+        Effective sample size of the log-density reached, and its R-hat not above this: both, where both are
+        given. For `sample` only.
     """
 
     value: float | None = None
     patience: int | None = None
     cpu_seconds: float | None = None
+    ess: float | None = None
+    rhat: float | None = None
+
+    @property
+    def needs_draws(self) -> bool:
+        """Whether kept draws decide."""
+        return self.ess is not None or self.rhat is not None
 
     def is_reached(self, best: float, num_idle_steps: int) -> bool:
         """Whether to stop, after the best log-density so far and the steps since it was found."""
@@ -37,9 +47,14 @@ class Until:
 
 @checked(RunError)
 def until(
-    *, value: float | None = None, patience: int | None = None, cpu_seconds: float | None = None
+    *,
+    value: float | None = None,
+    patience: int | None = None,
+    cpu_seconds: float | None = None,
+    ess: float | None = None,
+    rhat: float | None = None,
 ) -> Until:
-    """Say when a search may stop: at the first of what is given.
+    """Say when `sample` or a search may stop: at the first of what is given.
 
     Parameters
     ----------
@@ -49,15 +64,22 @@ def until(
         Stop after so many steps of every chain without a better state.
     cpu_seconds
         Stop after so much processor time, which on a busy machine says more than `time_limit`.
+    ess, rhat
+        Stop `sample` once the effective sample size of the log-density, over all chains, is at least `ess`
+        and its R-hat at most `rhat`; of two that are given, both must hold.
 
     Examples
     --------
     >>> import steppe
     >>> steppe.until(value=11624, patience=5000)
-    Until(value=11624.0, patience=5000, cpu_seconds=None)
+    Until(value=11624.0, patience=5000, cpu_seconds=None, ess=None, rhat=None)
     """
-    if value is None and patience is None and cpu_seconds is None:
-        raise RunError("`until(...)` needs a `value`, a `patience` or `cpu_seconds`; none was given.")
+    if all(given is None for given in (value, patience, cpu_seconds, ess, rhat)):
+        raise RunError(
+            "`until(...)` needs one of `value`, `patience`, `cpu_seconds`, `ess` and `rhat`; none was given."
+        )
+    if rhat is not None and not rhat > 1:
+        raise RunError(f"`until(rhat=...)` must be above 1, as no R-hat is below; got {rhat:g}. Try 1.01.")
     remedy = "Leave it out to search without this end."
     return Until(
         None if value is None else float(value),
@@ -65,6 +87,8 @@ def until(
         None
         if cpu_seconds is None
         else positive("until(cpu_seconds=...)", cpu_seconds, error=RunError, remedy=remedy),
+        None if ess is None else positive("until(ess=...)", ess, error=RunError, remedy=remedy),
+        rhat,
     )
 
 

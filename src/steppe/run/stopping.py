@@ -1,0 +1,165 @@
+"""When `sample` ends before its draws are made: a time, effective draws, agreement, a value, or patience.
+
+The rule looks at the log-density after every chunk. It changes nothing of what the chains do: a run that
+was stopped has the first draws of the run that would have gone on.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from steppe.run.until import Until
+from steppe.validation import call_back
+
+if TYPE_CHECKING:
+    from steppe.run.engine import Chunk
+    from steppe.run.plan import Plan
+
+# Effective draws are counted again when there are so many times as many draws as when they last were.
+GROWTH = 1.2
+MIN_DRAWS = 20
+
+
+class Progress(NamedTuple):
+    """What `sample(on_chunk=...)` is told after every chunk of rows.
+
+    Attributes
+    ----------
+    num_rows, num_rows_planned
+        Rows made of each chain and all that were asked for, warm-up included; a row is `thinning` steps.
+    is_warmup
+        Whether the newest row is one of warm-up.
+    log_density, acceptance_rate
+        Of the rows of this chunk, (row, chain); of an ensemble the mean of its replicas.
+    steps_per_second
+        Of all chains together, in this chunk.
+    """
+
+    num_rows: int
+    num_rows_planned: int
+    is_warmup: bool
+    log_density: np.ndarray
+    acceptance_rate: np.ndarray
+    steps_per_second: float
+
+
+OnChunk = Callable[[Progress], object]
+
+
+class Stopping:
+    """Follows a run chunk by chunk and says when it may end.
+
+    Attributes
+    ----------
+    reason
+        Why the run may end; empty until it may.
+    failure
+        What `on_chunk` raised; the run ends with it, once everything is kept.
+    """
+
+    def __init__(
+        self,
+        plan: "Plan",
+        *,
+        time_limit: float | None = None,
+        until: Until | None = None,
+        on_chunk: OnChunk | None = None,
+        earlier: np.ndarray | None = None,
+    ) -> None:
+        self.reason = ""
+        self.failure: Exception | None = None
+        self._plan, self._until, self._on_chunk = plan, until or Until(), on_chunk
+        self._time_limit, self._begun = time_limit, time.monotonic()
+        self._cpu_begun = time.process_time()
+        # Log-densities of kept draws, (row, chain), and how many there were at the last count.
+        self._draws = [] if earlier is None else [earlier]
+        self._num_counted = 0
+        self._best, self._num_idle_rows = -math.inf, 0
+
+    def look(self, chunk: "Chunk") -> bool:
+        """Take note of a chunk; whether the run may end."""
+        values = average_rows(chunk.rows.log_density)
+        num_warmup = min(max(0, self._plan.num_warmup_rows - chunk.first_row), chunk.num_rows)
+        if self._until.needs_draws:
+            self._draws.append(values[num_warmup:])
+        self._note_best(values)
+        self._tell(chunk, values)
+        self.reason = self.reason or self._find_reason()
+        return bool(self.reason) or self.failure is not None
+
+    def _tell(self, chunk: "Chunk", values: np.ndarray) -> None:
+        if self._on_chunk is None:
+            return
+        done = chunk.first_row + chunk.num_rows
+        steps = chunk.num_rows * self._plan.thinning * values.shape[1]
+        progress = Progress(
+            done,
+            self._plan.num_rows,
+            done <= self._plan.num_warmup_rows,
+            values,
+            average_rows(chunk.rows.acceptance_rate),
+            steps / max(chunk.seconds, 1e-9),
+        )
+        try:
+            call_back("sample(on_chunk=...)", self._on_chunk, progress)
+        except Exception as error:  # noqa: BLE001 - raised again once everything is kept
+            self.failure = error
+
+    def _note_best(self, values: np.ndarray) -> None:
+        best = float(np.max(values, initial=-math.inf, where=~np.isnan(values)))
+        if best > self._best:
+            self._best, self._num_idle_rows = best, 0
+        else:
+            self._num_idle_rows += len(values)
+
+    def _find_reason(self) -> str:
+        until = self._until
+        if self._time_limit is not None and time.monotonic() - self._begun >= self._time_limit:
+            return f"the time limit of {self._time_limit:g} s"
+        if until.cpu_seconds is not None and time.process_time() - self._cpu_begun >= until.cpu_seconds:
+            return f"{until.cpu_seconds:g} s of processor time"
+        if until.is_reached(self._best, self._num_idle_rows * self._plan.thinning):
+            idle = self._num_idle_rows * self._plan.thinning
+            return f"log-density {self._best:.6g}, and {idle} steps without a better one"
+        return self._judge_draws() if until.needs_draws else ""
+
+    def _judge_draws(self) -> str:
+        """Count effective draws and compare chains, now and then: more draws take longer to count."""
+        num_draws = sum(map(len, self._draws))
+        if num_draws < max(MIN_DRAWS, GROWTH * self._num_counted):
+            return ""
+        self._num_counted = num_draws
+        ess, rhat = self.measure()
+        has_ess = self._until.ess is None or ess >= self._until.ess
+        has_rhat = self._until.rhat is None or rhat <= self._until.rhat
+        return f"ESS of U {ess:.0f}, R-hat {rhat:.3f}" if has_ess and has_rhat else ""
+
+    def measure(self) -> tuple[float, float]:
+        """Effective sample size and R-hat of the log-density over the kept draws so far."""
+        from steppe.diagnostics.quantity import measure
+
+        if sum(map(len, self._draws)) < MIN_DRAWS:
+            return 0.0, math.inf
+        found = measure("U", np.concatenate(self._draws).T)
+        return found.ess, found.rhat
+
+    def describe_shortfall(self) -> str:
+        """Say what was asked for and not reached; empty if nothing was, or all of it is."""
+        if self.reason or not self._until.needs_draws:
+            return ""
+        ess, rhat = self.measure()
+        wanted = [
+            *([] if self._until.ess is None else [f"ESS of U {ess:.0f} of {self._until.ess:g}"]),
+            *([] if self._until.rhat is None else [f"R-hat {rhat:.3f}, at most {self._until.rhat:g} wanted"]),
+        ]
+        return f"All draws are made and `until` is not met: {', '.join(wanted)}. Allow more draws."
+
+
+def average_rows(values: ArrayLike) -> np.ndarray:
+    """Return a statistic with two axes, of rows and chains; of an ensemble the mean of its replicas."""
+    known = np.asarray(values)
+    return known.reshape(*known.shape[:2], -1).mean(axis=2)

@@ -9,6 +9,7 @@ from exact_targets import polynomial_target
 from programs import count_programs
 from steppe.diagnostics.efficiency import efficiency
 from steppe.diagnostics.exact import integrated_autocorrelation_time, transition_matrix
+from steppe.errors import RunError
 from steppe.run.chain_blocks import advance
 from steppe.tune.grids import check_values
 from steppe.tune.trial import adjust
@@ -50,12 +51,33 @@ def test_effective_draws_are_counted_per_evaluation_of_kept_steps(by_efficiency)
         assert trial.ess_per_evaluation.value == pytest.approx(trial.num_effective / (8 * 400))
 
 
+def test_the_balancing_function_is_chosen_by_effective_draws():
+    found = steppe.tune(
+        steppe.gwg(), TARGET, goal="ess", parameter="balancing", values=["sqrt", "max"], **SHORT
+    )
+    assert [trial.value for trial in found.trials] == ["sqrt", "max"]
+    again = steppe.tune(found.recipe, TARGET, goal="ess", parameter="balancing", **SHORT)
+    assert [trial.value for trial in again.trials] == ["sqrt", "barker", "min", "max"]
+    assert found.best in again.trials
+    worst = min(again.trials, key=lambda trial: trial.ess_per_evaluation.value)
+    assert again.best.ess_per_evaluation.value > worst.ess_per_evaluation.value
+    assert "edge" not in again.reason
+    assert again.plot() is not None
+    assert repr(again.best.value).strip("'") in str(again.present())
+
+
+@pytest.mark.parametrize("values", [["sqrt"], ["sqrt", "square"]])
+def test_a_balancing_function_that_does_not_exist_is_refused(values):
+    with pytest.raises(RunError, match="at least two of sqrt, barker, min, max"):
+        steppe.tune(steppe.gwg(), TARGET, goal="ess", parameter="balancing", values=values, **SHORT)
+
+
 def test_default_grid_is_in_the_units_of_the_domain():
     grids = [
         check_values(steppe.dmala(), polynomial_target(domain, 1.0), "step_size", None)
         for domain in (steppe.Binary(3), steppe.Spin(3))
     ]
-    np.testing.assert_allclose(grids[1], 4 * np.asarray(grids[0]))  # a flip of a spin is twice as long
+    np.testing.assert_allclose(np.asarray(grids[1], float), 4 * np.asarray(grids[0], float))  # a flip of a spin is twice as long
 
 
 def test_runs_too_short_for_effective_draws_are_judged_by_flips():
@@ -100,7 +122,7 @@ def test_wanted_loss_is_met_by_the_strength():
     found = steppe.tune(recipe, TARGET, goal="loss", loss=wanted, values=[0.1, 0.3, 3.0], **SHORT)
     exact = float((distribution(0.0) - distribution(found.best.value)) @ values)
     # Trials are noisy and lie on a grid: the widest gap between neighbours, and four standard errors of each.
-    losses = [trial.loss.value for trial in found.trials if trial.value >= 0.3]
+    losses = [trial.loss.value for trial in found.trials if float(trial.value) >= 0.3]
     spacing = np.max(np.abs(np.diff(losses)))
     assert abs(exact - wanted) < spacing / 2 + 8 * found.best.loss.error
 

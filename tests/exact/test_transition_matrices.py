@@ -31,6 +31,7 @@ REVERSIBLE = {
     "gwg-3": steppe.gwg(num_flips=3),
     "dmala, barker": steppe.dmala(step_size=0.6, balancing="barker"),
     "dmala, exact": steppe.dmala(step_size=0.6, differences="exact"),
+    "dmala, auto": steppe.dmala(step_size=0.6, differences="auto"),
     "gwg-2, min": steppe.gwg(num_flips=2, balancing="min"),
     "gwg-1, exact": steppe.gwg(differences="exact", balancing="barker"),
     "pas-3, max, exact": steppe.pas(max_flips=3, balancing="max", differences="exact"),

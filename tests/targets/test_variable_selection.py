@@ -132,7 +132,9 @@ def test_proposals_from_exact_differences_are_accepted_more_often_than_from_the_
         )
         return float(np.asarray(run.data["sample_stats"]["acceptance_rate"]).mean())
 
-    assert accepted(differences="exact") > accepted() + 0.05
+    gradient, exact = accepted(differences="gradient"), accepted(differences="exact")
+    assert exact > gradient + 0.05
+    assert accepted(differences="auto") == exact
 
 
 def test_inclusion_probabilities_average_the_conditionals():

@@ -132,6 +132,42 @@ def test_an_adjusted_recipe_is_warned_of_where_the_gradient_explains_nothing():
         steppe.gwg().build(target)
 
 
+INFORMED = {"dmala": steppe.dmala, "gwg": steppe.gwg, "pas": steppe.pas}
+
+
+def tabled(log_density) -> steppe.Target:
+    return steppe.Target(log_density, BITS, differences=steppe.Target(log_density, BITS).differences)
+
+
+@pytest.mark.parametrize("name", INFORMED)
+def test_exact_differences_are_taken_where_there_are_tables_and_the_gradient_explains_too_little(name):
+    sampler = INFORMED[name]().build(tabled(by_comparison))  # a warning would fail the test
+    assert not sampler.recipe.uses_gradient
+    assert sampler.init(jnp.zeros(10)).gradient is None
+
+
+@pytest.mark.parametrize("name", INFORMED)
+def test_the_gradient_is_taken_where_it_says_enough_or_nothing_better_is_there(name):
+    assert INFORMED[name]().build(tabled(linear)).recipe.uses_gradient
+    with pytest.warns(GradientWarning, match="exactly zero"):
+        assert INFORMED[name]().build(steppe.Target(by_comparison, BITS)).recipe.uses_gradient
+
+
+@pytest.mark.parametrize("name", INFORMED)
+def test_a_gradient_that_is_not_used_is_not_audited(name):
+    INFORMED[name](differences="exact").build(steppe.Target(by_comparison, BITS))
+    INFORMED[name](differences="exact").build(steppe.Target(lambda x: jnp.sum(jnp.sqrt(x)), BITS))
+
+
+def test_tables_serve_where_no_gradient_can_be_taken():
+    def counting(x):
+        return jax.lax.fori_loop(0, x.astype(int)[0], lambda _, u: u + x[1], 0.0)
+
+    sampler = steppe.dmala().build(tabled(counting))
+    state, _ = jax.jit(sampler.step)(KEY, sampler.init(jnp.ones(10)))
+    assert state.gradient is None
+
+
 def test_a_constant_error_per_change_is_not_held_against_an_adjusted_recipe():
     """Its step size mends it: the first order of a square is off by the same amount at every flip."""
     steppe.dmala().build(steppe.Target(lambda x: -10 * (jnp.sum(x) - 5) ** 2, BITS))

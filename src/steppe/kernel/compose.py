@@ -75,14 +75,16 @@ class Recipe(eqx.Module):
         resolved = self._resolve(target)
         resolved.check_ranges()
         resolved.check_stability()
+        prepared = dataclasses.replace(
+            resolved, blocks=tuple(block.prepare(target) for block in resolved.blocks)
+        )
         if audit and is_concrete(target):
             with evaluate_at_once():  # a recipe may be built inside a traced function
                 if target.is_multilinear:
                     check_multilinear(target)
-                if self.uses_gradient:
+                if prepared.uses_gradient:
                     check_guide(target, self.name, is_adjusted=self.is_adjusted)
-        prepared = tuple(block.prepare(target) for block in resolved.blocks)
-        return Sampler(dataclasses.replace(resolved, blocks=prepared), target)
+        return Sampler(prepared, target)
 
     @property
     def is_adjusted(self) -> bool:

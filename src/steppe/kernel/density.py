@@ -138,9 +138,12 @@ class JointDensity(eqx.Module):
         """What evaluating a state costs: value and gradient, and what the penalty asks for."""
         return 1 + self.penalty.count_evaluations(self.target)
 
-    def evaluate(self, position: Array, center: Array | None) -> ChainState:
-        """Evaluate value and gradient at a position: the one model evaluation of a step."""
-        value, gradient = self.target.value_and_grad(position)
+    def evaluate(self, position: Array, center: Array | None, *, with_gradient: bool = True) -> ChainState:
+        """Evaluate a position, with its gradient unless it is not used: the one evaluation of a step."""
+        if with_gradient:
+            value, gradient = self.target.value_and_grad(position)
+        else:
+            value, gradient = self.target.log_density(position), None
         return ChainState(position, center, value, gradient, self.penalty.measure(self.target, position))
 
     def gradient(self, state: ChainState) -> Array:

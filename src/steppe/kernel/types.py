@@ -158,6 +158,15 @@ class Proposal(Protocol[Value]):
         """Whether a draw leaves the joint density invariant without a Metropolis decision."""
         ...
 
+    @property
+    def uses_gradient(self) -> bool:
+        """Whether states must carry the gradient."""
+        ...
+
+    def prepare(self, target: Target) -> "Proposal[Value]":
+        """Return the proposal with what it chooses once for a target; most return themselves."""
+        ...
+
     def at(self, density: "JointDensity", state: ChainState) -> Distribution[Value]:
         """Return the distribution proposed at a state."""
         ...
@@ -237,6 +246,16 @@ class Block(Protocol[Own]):
     def transition_matrix(self, density: "JointDensity", center: Array | None) -> np.ndarray:
         """Probability of every move between the positions of a small domain, given the center."""
         ...
+
+
+class Guided:
+    """What proposals share that are guided by the gradient of any target."""
+
+    uses_gradient = True
+
+    def prepare(self, target: Target) -> Self:
+        """Return the proposal itself."""
+        return self
 
 
 class Unprepared:

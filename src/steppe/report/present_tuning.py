@@ -111,7 +111,8 @@ def _draw_panel(axes: "Axes", tuned: "Tuned", name: str) -> None:
     axes.plot(
         tuned.best.value, chosen.value, "o", ms=13, mfc="none", mec=CHOSEN_COLOR, mew=1.6, label="chosen"
     )
-    if min(values) > 0:
+    numbers = [value for value in values if not isinstance(value, str)]
+    if numbers and min(numbers) > 0:
         axes.set_xscale("log")
         axes.set_xticks(values[:: -(-len(values) // MAX_TICKS)], minor=False)
         axes.set_xticks([], minor=True)

@@ -52,7 +52,7 @@ def record_run(
     from steppe.run.storage.record import RunRecord
 
     sampler = engine.sampler
-    identity = identify_target(sampler.target, uses_gradient=recipe.uses_gradient)
+    identity = identify_target(sampler.target, uses_gradient=sampler.recipe.uses_gradient)
     return RunRecord.model_validate({**_fields(engine, plan, recipe, metadata), "target": identity})
 
 

@@ -27,9 +27,7 @@ Scan = Literal["random", "systematic"]
     marker=">",
     reference="Grathwohl, Swersky, Hashemi, Duvenaud, Maddison (2021), *Oops I took a gradient*.",
 )
-def gwg(
-    *, num_flips: int = 1, balancing: Balancing = "sqrt", differences: Differences = "gradient"
-) -> Recipe:
+def gwg(*, num_flips: int = 1, balancing: Balancing = "sqrt", differences: Differences = "auto") -> Recipe:
     """Gibbs with gradients: change a few sites, picked with weight `exp(½ gradient · jump)`.
 
     Parameters
@@ -43,16 +41,18 @@ def gwg(
         √t always goes back to where it came from.
     differences
         `"gradient"`: changes are predicted from the gradient. `"exact"`: from tables of exact differences,
-        one there and one back, which pays where gradients say little and the target makes tables.
+        one there and one back, and no gradient is taken. `"auto"`: exact where the target makes tables and
+        its gradient explains less than half of them at random states.
 
     Notes
     -----
     Stationary distribution: `π` exactly. Every proposal changes exactly `num_flips` sites, so with an even
     number on
-    two-level sites only states of one parity are ever visited: use an odd one. Cost: one evaluation.
+    two-level sites only states of one parity are ever visited: use an odd one. Cost: one
+    evaluation, with exact differences also two tables.
     """
     weighed = choose_weights("gwg", balancing, differences)
-    picks = GibbsWithGradients(count("gwg(num_flips=...)", num_flips), *weighed)
+    picks = GibbsWithGradients(count("gwg(num_flips=...)", num_flips), **weighed)
     return recipe("gwg", ProposalBlock(picks, Metropolis()))
 
 

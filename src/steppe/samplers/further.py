@@ -66,9 +66,7 @@ def dlmc(*, step_size: float | None = None) -> Recipe:
     marker="|",
     reference="Sun, Dai, Xia, Ramamurthy (2022), *Path auxiliary proposal for MCMC in discrete space*.",
 )
-def pas(
-    *, max_flips: int = 3, balancing: Balancing = "sqrt", differences: Differences = "gradient"
-) -> Recipe:
+def pas(*, max_flips: int = 3, balancing: Balancing = "sqrt", differences: Differences = "auto") -> Recipe:
     """Path-auxiliary sampler (Sun et al. 2022, fast form): `gwg` with a random number of flips.
 
     Parameters
@@ -82,15 +80,16 @@ def pas(
         √t always goes back to where it came from.
     differences
         `"gradient"`: changes are predicted from the gradient. `"exact"`: from tables of exact differences,
-        one there and one back, which pays where gradients say little and the target makes tables.
+        one there and one back, and no gradient is taken. `"auto"`: exact where the target makes tables and
+        its gradient explains less than half of them at random states.
 
     Notes
     -----
     Stationary distribution: `π` exactly. Unlike `gwg` with several flips it keeps no parity. Cost: one
-    evaluation for any length.
+    evaluation for any length, with exact differences also two tables.
     """
     weighed = choose_weights("pas", balancing, differences)
-    paths = PathAuxiliary(count("pas(max_flips=...)", max_flips), *weighed)
+    paths = PathAuxiliary(count("pas(max_flips=...)", max_flips), **weighed)
     return recipe("pas", ProposalBlock(paths, Metropolis()))
 
 

@@ -68,7 +68,7 @@ def dmala(
     *,
     step_size: float | None = None,
     balancing: Balancing = "sqrt",
-    differences: Differences = "gradient",
+    differences: Differences = "auto",
 ) -> Recipe:
     """Metropolis-adjusted `dula`.
 
@@ -82,15 +82,17 @@ def dmala(
         √t always goes back to where it came from.
     differences
         `"gradient"`: changes are predicted from the gradient. `"exact"`: from tables of exact differences,
-        one there and one back, which pays where gradients say little and the target makes tables.
+        one there and one back, and no gradient is taken. `"auto"`: exact where the target makes tables and
+        its gradient explains less than half of them at random states.
 
     Notes
     -----
-    Stationary distribution: `π` exactly. Cost: one evaluation, accepted or not.
+    Stationary distribution: `π` exactly. Cost: one evaluation, accepted or not; with exact
+    differences also two tables.
     """
     α = positive("dmala(step_size=...)", step_size, ADJUSTED_STEP)
     weighed = choose_weights("dmala", balancing, differences)
-    return recipe("dmala", ProposalBlock(DiscreteLangevin(α, False, *weighed), Metropolis()))
+    return recipe("dmala", ProposalBlock(DiscreteLangevin(α, **weighed), Metropolis()))
 
 
 @register(

@@ -17,8 +17,9 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.arguments import checked
-from steppe.compiling import quick_jit
+from steppe.compiling import evaluate_at_once, quick_jit
 from steppe.errors import GradientError, GradientWarning, PrecisionWarning, TargetError
+from steppe.pytree import is_concrete
 from steppe.target.log_density import Target
 from steppe.validation import random_key
 
@@ -30,6 +31,8 @@ COARSEST_RESOLUTION = 0.01
 # Nats: a prediction that is off by this much is wrong about the odds of a flip by a factor of e.
 USELESS_ERROR = 1.0
 MIN_EXPLAINED = 0.2
+# Below it, tables of exact differences are worth their evaluations to proposals that weigh single changes.
+MIN_GUIDING = 0.5
 
 
 class GradientAudit(NamedTuple):
@@ -125,11 +128,8 @@ def check_guide(target: Target, name: str, *, is_adjusted: bool) -> None:
     """
     if not target.domain.is_site_product:
         return
-    try:
-        jax.eval_shape(
-            target.value_and_grad, jax.ShapeDtypeStruct(target.domain.shape, jnp.result_type(float))
-        )
-    except Exception as error:
+    error = _find_gradient_problem(target)
+    if error is not None:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise GradientError(
             f"`{name}` needs the gradient of the log-density, which cannot be taken: {reason} Give "
@@ -146,7 +146,8 @@ def check_guide(target: Target, name: str, *, is_adjusted: bool) -> None:
     elif audit.explained < MIN_EXPLAINED and audit.error_spread > USELESS_ERROR:
         _warn(
             f"The gradient explains next to nothing of one-site differences: {_describe_error(audit)}. "
-            "Proposals will hardly ever be accepted; use `gibbs()`, which takes exact differences."
+            "Proposals will hardly ever be accepted; use `gibbs()`, which takes exact differences, or a recipe "
+            "with `differences='exact'`."
         )
 
 
@@ -154,6 +155,33 @@ def is_gradient_informative(target: Target) -> bool:
     """Whether first-order predictions correlate with one-site differences on random states; never warns."""
     measured = _measure_once(target)
     return measured.is_finite and measured.audit.correlation >= MIN_CORRELATION
+
+
+def needs_exact_differences(target: Target) -> bool:
+    """Whether a target makes tables of exact differences and its gradient explains less than half of them.
+
+    Not where its arrays are being traced: nothing can be measured then.
+    """
+    makes_tables = target.has_differences or target.incremental is not None
+    if not makes_tables or target.is_multilinear or not is_concrete(target):
+        return False
+    if not target.domain.is_site_product:
+        return False
+    if _find_gradient_problem(target) is not None:
+        return True
+    with evaluate_at_once():  # a recipe may be built inside a traced function
+        measured = _measure_once(target)
+    return measured.is_zero or not measured.is_finite or measured.audit.explained < MIN_GUIDING
+
+
+def _find_gradient_problem(target: Target) -> Exception | None:
+    """Return why the gradient cannot be taken, or `None` where it can."""
+    position = jax.ShapeDtypeStruct(target.domain.shape, jnp.result_type(float))
+    try:
+        jax.eval_shape(target.value_and_grad, position)
+    except Exception as problem:  # noqa: BLE001 - whatever the user's function raises
+        return problem
+    return None
 
 
 def check_multilinear(target: Target) -> None:

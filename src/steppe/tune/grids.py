@@ -1,11 +1,16 @@
 """Which hyper-parameter a goal moves, and which values of it are tried."""
 
+import dataclasses
 from collections.abc import Sequence
+from typing import get_args
 
 import numpy as np
 
 from steppe.errors import RunError
+from steppe.kernel.blocks.metropolis import AroundBlock, ProposalBlock
 from steppe.kernel.compose import Recipe
+from steppe.kernel.proposals.site_proposal import Balancing, WeighedChanges
+from steppe.kernel.types import Block
 from steppe.target import Target
 from steppe.validation import number
 
@@ -61,8 +66,12 @@ def changes_the_distribution(recipe: Recipe, moved: str) -> bool:
     return moved in ("strength", "replicas", "center_weight", "inverse_temperature")
 
 
-def check_values(recipe: Recipe, target: Target, moved: str, values: Sequence[float] | None) -> list[float]:
-    """Values to try, rising: those given, or a grid that fits the domain."""
+def check_values(
+    recipe: Recipe, target: Target, moved: str, values: Sequence[float | str] | None
+) -> Sequence[float | str]:
+    """Values to try, numbers rising: those given, or a grid that fits the domain."""
+    if moved == "balancing":
+        return _check_balancings(values)
     if values is None:
         return _list_default_values(target, moved)
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or len(values) < 2:
@@ -73,6 +82,18 @@ def check_values(recipe: Recipe, target: Target, moved: str, values: Sequence[fl
             raise RunError(f"`tune(values=...)` of replicas must be integers; got {value!r}.")
         replace_parameter(recipe, moved, value).build(target, audit=False)
     return checked
+
+
+def _check_balancings(values: Sequence[float | str] | None) -> tuple[str, ...]:
+    known = get_args(Balancing)
+    if values is None:
+        return known
+    given = tuple(str(value) for value in values)
+    if isinstance(values, str) or len(given) < 2 or not set(given) <= set(known):
+        raise RunError(
+            f"`tune(values=...)` of `balancing` must be at least two of {', '.join(known)}; got {values!r}."
+        )
+    return given
 
 
 def _list_default_values(target: Target, moved: str) -> list[float]:
@@ -90,16 +111,35 @@ def _list_default_values(target: Target, moved: str) -> list[float]:
     return [float(value) for value in grids[moved]]
 
 
-def replace_parameter(recipe: Recipe, moved: str, value: float) -> Recipe:
-    """Return the recipe with a hyper-parameter set; replicas count as one, though they shape programs."""
+def replace_parameter(recipe: Recipe, moved: str, value: float | str) -> Recipe:
+    """Return the recipe with a hyper-parameter set; two that shape programs count as such."""
+    if isinstance(value, str):
+        blocks = tuple(_replace_balancing(block, value) for block in recipe.blocks)
+        return dataclasses.replace(recipe, blocks=blocks)
     if moved != "replicas":
         return recipe.replace(**{moved: value})
     return recipe.with_replicas(int(value))
 
 
+def _replace_balancing(block: Block, balancing: str) -> Block:
+    """Return the block with another balancing function; the same block where it has none."""
+    if isinstance(block, AroundBlock):
+        return dataclasses.replace(block, block=_replace_balancing(block.block, balancing))
+    if not isinstance(block, ProposalBlock) or not isinstance(block.proposal, WeighedChanges):
+        return block
+    return dataclasses.replace(block, proposal=dataclasses.replace(block.proposal, balancing=balancing))
+
+
 def _list_parameters(recipe: Recipe) -> set[str]:
     ensemble = {"replicas"} if recipe.coupling.replicas is not None else set()
-    return set(recipe.parameters) | ensemble
+    balanced = {"balancing"} if any(map(_has_balancing, recipe.blocks)) else set()
+    return set(recipe.parameters) | ensemble | balanced
+
+
+def _has_balancing(block: Block) -> bool:
+    if isinstance(block, AroundBlock):
+        return _has_balancing(block.block)
+    return isinstance(block, ProposalBlock) and isinstance(block.proposal, WeighedChanges)
 
 
 def _check_adjusted(recipe: Recipe, goal: str) -> None:

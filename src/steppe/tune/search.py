@@ -54,7 +54,7 @@ def tune(
     key: Array,
     goal: Goal = "acceptance",
     parameter: str | None = None,
-    values: Sequence[float] | None = None,
+    values: Sequence[float | str] | None = None,
     acceptance: float = TARGET_ACCEPTANCE,
     loss: float | None = None,
     num_chains: int = 8,
@@ -80,7 +80,8 @@ def tune(
     parameter
         Which hyper-parameter to move: by default `"step_size"`, and for `"loss"` `"strength"` (λ) or
         `"replicas"` (y). With `"ess"` also `"coupling_variance"` (η) or another one that does not change the
-        distribution of the position; the step size is then adapted in warm-up for each value.
+        distribution of the position, and `"balancing"`, the balancing function of `dmala`, `gwg` and `pas`;
+        the step size is then adapted in warm-up for each value.
     values
         Values to try, by default a grid in the units of the domain.
     acceptance
@@ -129,7 +130,7 @@ def tune(
         search = _search_efficiency(moved, grid) if wanted == "ess" else _search_loss(moved, grid, loss)
     with count_bar("tuning", total, progress) as report:
         chosen = search(recipe, trials, report)
-    ordered = sorted(chosen.trials, key=lambda trial: trial.value)
+    ordered = chosen.trials if moved == "balancing" else sorted(chosen.trials, key=_read_number)
     spent = sum(trial.num_evaluations for trial in ordered) + chosen.extra_evaluations
     return Tuned(
         chosen.recipe, wanted, moved, tuple(ordered), ordered.index(chosen.best), chosen.reason, spent
@@ -162,7 +163,7 @@ def _search_acceptance(wanted: float) -> Search:
     return search
 
 
-def _search_efficiency(moved: str, grid: Sequence[float]) -> Search:
+def _search_efficiency(moved: str, grid: Sequence[float | str]) -> Search:
     def search(recipe: Recipe, trials: Trials, report: Report) -> Chosen:
         adapts = moved != "step_size" and recipe.is_adjusted and "step_size" in recipe.parameters
         adapt = Adapt(pooled=True) if adapts else False
@@ -196,13 +197,22 @@ def _explain_efficiency(moved: str, tried: list[Trial], best: Trial) -> str:
         < 2 * np.hypot(maximum.error, trial.ess_per_evaluation.error)
     ]
     if alike:
-        reason += f" Within two standard errors of it: {', '.join(f'{value:.3g}' for value in alike)}."
-    if best in (tried[0], tried[-1]) and len(tried) > 1:
+        reason += f" Within two standard errors of it: {', '.join(map(_show, alike))}."
+    if moved != "balancing" and best in (tried[0], tried[-1]) and len(tried) > 1:
         reason += f" It is at the edge of what was tried: give other `values` of {moved}."
     return reason
 
 
-def _search_loss(moved: str, grid: Sequence[float], loss: float | None) -> Search:
+def _show(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.3g}"
+
+
+def _read_number(trial: Trial) -> float:
+    assert not isinstance(trial.value, str)
+    return trial.value
+
+
+def _search_loss(moved: str, grid: Sequence[float | str], loss: float | None) -> Search:
     if loss is None:
         raise RunError("`tune(goal='loss')` needs `loss`, the nats of E[U] that may be given up.")
     wanted = float(positive("tune(loss=...)", loss))
@@ -211,7 +221,7 @@ def _search_loss(moved: str, grid: Sequence[float], loss: float | None) -> Searc
         reference, spent = _expect_log_density(trials)
         adapt = Adapt(pooled=True)
 
-        def attempt(value: float) -> Trial:
+        def attempt(value: float | str) -> Trial:
             return trials.attempt(
                 replace_parameter(recipe, moved, value), value, adapt=adapt, reference=reference
             )
@@ -222,7 +232,7 @@ def _search_loss(moved: str, grid: Sequence[float], loss: float | None) -> Searc
             report(len(tried))
         crossing = _find_crossing(tried, wanted)
         if crossing is not None and moved != "replicas":
-            low, high = (trial.value for trial in crossing)
+            low, high = map(_read_number, crossing)
             for value in np.geomspace(low, high, NUM_REFINED + 2)[1:-1]:
                 tried.append(attempt(float(value)))
                 report(len(tried))

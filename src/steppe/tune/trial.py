@@ -52,7 +52,7 @@ class Trials:
     def attempt(
         self,
         recipe: Recipe,
-        value: float,
+        value: float | str,
         *,
         adapt: bool | Adapt = False,
         reference: Measured | None = None,
@@ -75,7 +75,7 @@ class Trials:
         worth, kept = efficiency(trace), per_step * self.num_chains * self.num_draws
         mean = _average_over_chains(trace.statistic("log_density"))
         return Trial(
-            value=float(value),
+            value=value,
             step_size=_read_frozen_step(trace),
             acceptance_rate=_average_over_chains(trace.statistic("acceptance_rate")),
             flips_per_step=_average_over_chains(trace.statistic("num_flips")),

@@ -47,7 +47,7 @@ class Trial:
         Spent on it, warm-up included.
     """
 
-    value: float
+    value: float | str
     step_size: float | None
     acceptance_rate: Measured
     flips_per_step: Measured

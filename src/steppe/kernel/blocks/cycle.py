@@ -34,8 +34,12 @@ class CycleBlock(AroundBlock[ProposalBlock[Array]]):
     length: int = eqx.field(static=True)
     smallest: float = eqx.field(static=True)
 
-    uses_gradient = True
     moves_replicas = False
+
+    @property
+    def uses_gradient(self) -> bool:
+        """Whether the block does."""
+        return self.block.uses_gradient
 
     def factors(self) -> np.ndarray:
         """Step sizes of the cycle relative to that of the block, from 1 down."""

@@ -24,7 +24,7 @@ Value = TypeVar("Value")
 Inner = TypeVar("Inner", bound=Block)
 
 
-class ProposalBlock(Unprepared, eqx.Module, Generic[Value]):
+class ProposalBlock(eqx.Module, Generic[Value]):
     """Draw from a proposal and take it or leave it with one scalar decision."""
 
     component_id = "proposal-block"
@@ -32,8 +32,17 @@ class ProposalBlock(Unprepared, eqx.Module, Generic[Value]):
     proposal: Proposal[Value]
     acceptance: Acceptance
 
-    uses_gradient = True
+    chains_last = False
     moves_replicas = False
+
+    @property
+    def uses_gradient(self) -> bool:
+        """Whether the proposal does."""
+        return self.proposal.uses_gradient
+
+    def prepare(self, target: Target) -> Self:
+        """Prepare the proposal."""
+        return dataclasses.replace(self, proposal=self.proposal.prepare(target))
 
     @property
     def moves(self) -> tuple[Variable, ...]:
@@ -154,9 +163,10 @@ def decide(
     A state outside the support (`U = −inf`) is an ordinary rejection. A NaN, a `+inf` or a non-finite
     gradient is rejected too, and counted: it is a defect of the log-density.
     """
-    assert proposed.gradient is not None
     is_outside = proposed.log_density == -jnp.inf
-    is_finite = jnp.isfinite(proposed.log_density) & jnp.isfinite(total(proposed.gradient.reshape(-1)))
+    is_finite = jnp.isfinite(proposed.log_density)
+    if proposed.gradient is not None:
+        is_finite &= jnp.isfinite(total(proposed.gradient.reshape(-1)))
     is_broken = ~is_outside & (~is_finite | jnp.isnan(log_ratio))
     log_ratio = jnp.where(is_outside | is_broken, -jnp.inf, log_ratio)
     is_accepted = draws.log_uniform(key) < log_ratio

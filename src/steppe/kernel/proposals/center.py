@@ -7,12 +7,12 @@ from steppe.errors import RecipeError
 from steppe.kernel.density import JointDensity
 from steppe.kernel.distributions import Gaussian
 from steppe.kernel.parameters import FRACTION, POSITIVE, Number, is_relative, optional_parameter, parameter
-from steppe.kernel.types import CENTER, ChainState, Distribution
+from steppe.kernel.types import CENTER, ChainState, Distribution, Guided
 from steppe.pytree import Relative, is_concrete
 from steppe.target import Target
 
 
-class CenterProposal(eqx.Module):
+class CenterProposal(Guided, eqx.Module):
     """What all proposals of the center alone share."""
 
     moves = CENTER

@@ -14,18 +14,17 @@ from steppe.kernel.keys import Keys
 from steppe.kernel.parameters import POSITIVE, Number, parameter
 from steppe.kernel.proposals.center import CenterLangevin
 from steppe.kernel.proposals.site_proposal import (
-    Balancing,
-    Differences,
     PositionProposal,
+    WeighedChanges,
     flip_changes,
     level_changes,
     log_balance,
 )
-from steppe.kernel.types import POSITION_AND_CENTER, ChainState
+from steppe.kernel.types import POSITION_AND_CENTER, ChainState, Guided
 from steppe.target import Target
 
 
-class DiscreteLangevin(PositionProposal):
+class DiscreteLangevin(WeighedChanges, PositionProposal):
     """Draw every site's level with log-weight `log g(exp Δ_ik) − |e_k − θ_i|² / (2α)`.
 
     `Δ_ik` is `g·(e_k − θ_i)`, or the exact change, and `log g(exp Δ)` is `½ Δ` unless another balancing
@@ -44,18 +43,14 @@ class DiscreteLangevin(PositionProposal):
         `α`.
     exact_coupling
         Use the exact difference of the coupling term instead of the paper's linearised one.
-    balancing
-        How a change is weighed.
-    differences
-        Whether changes are predicted by the gradient, or exact.
+    balancing, differences
+        As in `WeighedChanges`.
     """
 
     component_id = "discrete-langevin"
 
     step_size: Number = parameter(POSITIVE)
     exact_coupling: bool = eqx.field(static=True, default=False)
-    balancing: Balancing = eqx.field(static=True, default="sqrt")
-    differences: Differences = eqx.field(static=True, default="gradient")
 
     def at(self, density: JointDensity, state: ChainState) -> Flips | Levels:
         """Product over sites, from one gradient or one table."""
@@ -69,10 +64,6 @@ class DiscreteLangevin(PositionProposal):
         change = level_changes(density, state, self.differences)
         logits = self._weigh(change, domain.squared_jumps(state.position) * stiffness)
         return Levels(domain, jnp.where(domain.level_mask, logits, -jnp.inf))
-
-    def count_evaluations(self, density: JointDensity) -> int:
-        """Evaluations beyond that of the proposed state: those of exact differences."""
-        return self.count_tables(density, self.differences)
 
     def _weigh(self, change: Array, penalty: Number) -> Array:
         if self.balancing == "sqrt":
@@ -137,7 +128,7 @@ class PositionAndCenter(NamedTuple):
         return [*self.position.log_prob_terms(value[0]), *self.center.log_prob_terms(value[1])]
 
 
-class JointProposal(eqx.Module):
+class JointProposal(Guided, eqx.Module):
     """The paper's Algorithm 1: one proposal for (θ, a), both drifts taken at the old pair."""
 
     component_id = "joint-proposal"

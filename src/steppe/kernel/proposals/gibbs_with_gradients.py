@@ -12,9 +12,7 @@ from steppe.domain.base import Domain
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import DrawKeys
 from steppe.kernel.proposals.site_proposal import (
-    Balancing,
-    Differences,
-    SiteProposal,
+    WeighedChanges,
     check_sites,
     flip_changes,
     level_changes,
@@ -73,7 +71,7 @@ class Picks(NamedTuple):
         return [terms]
 
 
-class GibbsWithGradients(SiteProposal):
+class GibbsWithGradients(WeighedChanges):
     """Change `num_flips` sites, each change with weight `exp(½ g·(e_k − θ_i))`.
 
     Other balancing functions and exact changes may take the place of the square root and the gradient.
@@ -85,12 +83,6 @@ class GibbsWithGradients(SiteProposal):
     component_id = "gibbs-with-gradients"
 
     num_flips: int = eqx.field(static=True)
-    balancing: Balancing = eqx.field(static=True, default="sqrt")
-    differences: Differences = eqx.field(static=True, default="gradient")
-
-    def count_evaluations(self, density: JointDensity) -> int:
-        """Evaluations beyond that of the proposed state: those of exact differences."""
-        return self.count_tables(density, self.differences)
 
     def at(self, density: JointDensity, state: ChainState) -> Picks:
         """Softmax over all one-site changes, without replacement of sites."""
@@ -107,7 +99,7 @@ class GibbsWithGradients(SiteProposal):
     def apply(self, density: JointDensity, state: ChainState, value: Path) -> ChainState:
         """Evaluate the end of the path."""
         position = density.domain.replace_sites(state.position, value.sites, value.levels)
-        return density.evaluate(position, state.center)
+        return density.evaluate(position, state.center, with_gradient=self.uses_gradient)
 
     def inverse(self, state: ChainState, value: Path) -> Path:
         """Walk the path backwards."""

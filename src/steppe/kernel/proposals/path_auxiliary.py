@@ -10,7 +10,10 @@ from jax import Array
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.gibbs_with_gradients import GibbsWithGradients, Path, Picks
-from steppe.kernel.proposals.site_proposal import Balancing, Differences, SiteProposal, check_sites
+from steppe.kernel.proposals.site_proposal import (
+    WeighedChanges,
+    check_sites,
+)
 from steppe.kernel.types import ChainState
 from steppe.target import Target
 
@@ -39,7 +42,7 @@ class CutPicks(NamedTuple):
         return [jnp.where(_is_made(value), terms, 0.0) - jnp.log(self.picks.num_flips) / len(terms)]
 
 
-class PathAuxiliary(SiteProposal):
+class PathAuxiliary(WeighedChanges):
     """Change a random number of sites, from 1 to `num_flips`, each with weight `exp(½ g·(e_k − θ_i))`.
 
     Notation: Sun et al. (2022), fast form: weights of the whole path from the gradient at its start, those of
@@ -50,21 +53,14 @@ class PathAuxiliary(SiteProposal):
     component_id = "path-auxiliary"
 
     num_flips: int = eqx.field(static=True)
-    balancing: Balancing = eqx.field(static=True, default="sqrt")
-    differences: Differences = eqx.field(static=True, default="gradient")
-
-    def count_evaluations(self, density: JointDensity) -> int:
-        """Evaluations beyond that of the proposed state: those of exact differences."""
-        return self.count_tables(density, self.differences)
 
     def at(self, density: JointDensity, state: ChainState) -> CutPicks:
         """Softmax over all one-site changes, without replacement of sites, for every length."""
-        whole = GibbsWithGradients(self.num_flips, self.balancing, self.differences)
-        return CutPicks(whole.at(density, state))
+        return CutPicks(self._whole.at(density, state))
 
     def apply(self, density: JointDensity, state: ChainState, value: CutPath) -> ChainState:
         """Evaluate the end of the path."""
-        return GibbsWithGradients(self.num_flips).apply(density, state, value.path)
+        return self._whole.apply(density, state, value.path)
 
     def inverse(self, state: ChainState, value: CutPath) -> CutPath:
         """Walk the changes that were made backwards."""
@@ -89,6 +85,10 @@ class PathAuxiliary(SiteProposal):
     def check(self, name: str, target: Target) -> None:
         """Refuse fewer sites than are changed."""
         check_sites(name, target, self.num_flips)
+
+    @property
+    def _whole(self) -> GibbsWithGradients:
+        return GibbsWithGradients(self.num_flips, balancing=self.balancing, differences=self.differences)
 
 
 def cut(path: Path, length: Array) -> CutPath:

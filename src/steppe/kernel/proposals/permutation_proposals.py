@@ -21,13 +21,13 @@ from steppe.kernel.proposals.permutation_moves import (
     invert,
     is_move,
 )
-from steppe.kernel.types import POSITION, ChainState
+from steppe.kernel.types import POSITION, ChainState, Guided
 from steppe.numerics import log_sum_exp
 from steppe.random import draws
 from steppe.target import Target
 
 
-class PermutationProposal(eqx.Module):
+class PermutationProposal(Guided, eqx.Module):
     """What both proposals share: moves, their ends and their inverses."""
 
     kinds: tuple[str, ...] = eqx.field(static=True)

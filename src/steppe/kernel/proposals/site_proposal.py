@@ -2,10 +2,12 @@
 
 An informed proposal gives a change the weight `g(t)` of its ratio of densities `t = exp Δ`. With a balancing
 function, `g(t) = t g(1/t)`, it is reversible where changes are small (Zanella 2020); Metropolis repairs
-the rest, for these and any others. `Δ` is predicted by the gradient, or exact.
+the rest, for these and any others. `Δ` is predicted by the gradient, or exact; `"auto"` leaves the choice to
+the target.
 """
 
-from typing import Literal
+import dataclasses
+from typing import Literal, Self, TypedDict
 
 import equinox as eqx
 import jax
@@ -14,22 +16,28 @@ from jax import Array
 
 from steppe.errors import RecipeError
 from steppe.kernel.density import JointDensity, evaluations_per_site_table
-from steppe.kernel.types import POSITION, ChainState
+from steppe.kernel.types import POSITION, ChainState, Guided
 from steppe.target import Target
+from steppe.target.audit import needs_exact_differences
 from steppe.validation import choice
 
 Balancing = Literal["sqrt", "barker", "min", "max"]
-Differences = Literal["gradient", "exact"]
+Differences = Literal["auto", "exact", "gradient"]
 
 
-def choose_weights(
-    name: str, balancing: Balancing, differences: Differences
-) -> tuple[Balancing, Differences]:
+class Weights(TypedDict):
+    """How a proposal weighs changes."""
+
+    balancing: Balancing
+    differences: Differences
+
+
+def choose_weights(name: str, balancing: Balancing, differences: Differences) -> Weights:
     """Return how a recipe weighs changes, refusing words that mean nothing."""
-    return (
-        choice(f"{name}(balancing=...)", balancing, Balancing),
-        choice(f"{name}(differences=...)", differences, Differences),
-    )
+    return {
+        "balancing": choice(f"{name}(balancing=...)", balancing, Balancing),
+        "differences": choice(f"{name}(differences=...)", differences, Differences),
+    }
 
 
 def log_balance(balancing: Balancing, change: Array) -> Array:
@@ -44,7 +52,7 @@ def log_balance(balancing: Balancing, change: Array) -> Array:
 def flip_changes(density: JointDensity, state: ChainState, differences: Differences) -> Array:
     """Change of the joint log-density by every flip of a two-level site, predicted or exact."""
     domain, position = density.domain, state.position
-    if differences == "gradient":
+    if differences != "exact":
         return domain.flip_slopes(position, density.gradient(state))
     others = 1 - domain.to_levels(position).astype(jnp.int32)
     exact = jnp.take_along_axis(density.target.differences(position), others[:, None], axis=1)[:, 0]
@@ -57,7 +65,7 @@ def flip_changes(density: JointDensity, state: ChainState, differences: Differen
 def level_changes(density: JointDensity, state: ChainState, differences: Differences) -> Array:
     """Change of the joint log-density by every level of every site, predicted or exact."""
     domain, position = density.domain, state.position
-    if differences == "gradient":
+    if differences != "exact":
         return domain.slopes(position, density.gradient(state))
     change = density.inverse_temperature * density.target.differences(position)
     if not density.coupling.has_center:
@@ -65,7 +73,7 @@ def level_changes(density: JointDensity, state: ChainState, differences: Differe
     return change + domain.slopes(position, density.coupling.pull(position, state.center))
 
 
-class SiteProposal(eqx.Module):
+class SiteProposal(Guided, eqx.Module):
     """A proposal of positions; its value is the new position unless a subclass says otherwise."""
 
     moves = POSITION
@@ -75,14 +83,40 @@ class SiteProposal(eqx.Module):
         """Evaluations beyond that of the proposed state: none."""
         return 0
 
-    @staticmethod
-    def count_tables(density: JointDensity, differences: Differences) -> int:
-        """Evaluations of the tables of exact differences, one on the way there and one back."""
-        return 0 if differences == "gradient" else 2 * evaluations_per_site_table(density.target)
-
     def check(self, name: str, target: Target) -> None:
         """Refuse domains whose sites cannot be changed one by one."""
         check_sites(name, target, 1)
+
+
+class WeighedChanges(SiteProposal):
+    """What proposals share that weigh changes of single sites.
+
+    Attributes
+    ----------
+    balancing
+        How a change is weighed.
+    differences
+        Whether changes are predicted by the gradient, or exact.
+    """
+
+    balancing: Balancing = eqx.field(static=True, default="sqrt", kw_only=True)
+    differences: Differences = eqx.field(static=True, default="gradient", kw_only=True)
+
+    @property
+    def uses_gradient(self) -> bool:
+        """Whether changes are predicted by the gradient, as far as a target has not decided it yet."""
+        return self.differences != "exact"
+
+    def prepare(self, target: Target) -> Self:
+        """Decide for a target whether changes are predicted or exact."""
+        if self.differences != "auto":
+            return self
+        chosen = "exact" if needs_exact_differences(target) else "gradient"
+        return dataclasses.replace(self, differences=chosen)
+
+    def count_evaluations(self, density: JointDensity) -> int:
+        """Evaluations beyond that of the proposed state: tables of exact differences, there and back."""
+        return 0 if self.uses_gradient else 2 * evaluations_per_site_table(density.target)
 
 
 class PositionProposal(SiteProposal):
@@ -90,7 +124,7 @@ class PositionProposal(SiteProposal):
 
     def apply(self, density: JointDensity, state: ChainState, value: Array) -> ChainState:
         """Evaluate the drawn position; the center stays."""
-        return density.evaluate(value, state.center)
+        return density.evaluate(value, state.center, with_gradient=self.uses_gradient)
 
     def inverse(self, state: ChainState, value: Array) -> Array:
         """Return the value that leads back: the old position."""

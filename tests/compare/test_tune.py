@@ -77,7 +77,8 @@ def test_default_grid_is_in_the_units_of_the_domain():
         check_values(steppe.dmala(), polynomial_target(domain, 1.0), "step_size", None)
         for domain in (steppe.Binary(3), steppe.Spin(3))
     ]
-    np.testing.assert_allclose(np.asarray(grids[1], float), 4 * np.asarray(grids[0], float))  # a flip of a spin is twice as long
+    # A flip of a spin is twice as long.
+    np.testing.assert_allclose(np.asarray(grids[1], float), 4 * np.asarray(grids[0], float))
 
 
 def test_runs_too_short_for_effective_draws_are_judged_by_flips():

@@ -146,8 +146,8 @@ def check_guide(target: Target, name: str, *, is_adjusted: bool) -> None:
     elif audit.explained < MIN_EXPLAINED and audit.error_spread > USELESS_ERROR:
         _warn(
             f"The gradient explains next to nothing of one-site differences: {_describe_error(audit)}. "
-            "Proposals will hardly ever be accepted; use `gibbs()`, which takes exact differences, or a recipe "
-            "with `differences='exact'`."
+            "Proposals will hardly ever be accepted; use `gibbs()`, which takes exact differences, or "
+            "`differences='exact'` where the recipe has it."
         )
 
 

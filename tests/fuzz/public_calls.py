@@ -376,6 +376,13 @@ def list_cases(folder: Path) -> list[Case]:
         routes.cost_spread: {"costs": [1.0, 2.0]},
         routes.distinct_tours: {"tours": TOURS, "directed": False},
         routes.edge_distance: {"first": TOURS, "second": TOURS, "directed": False},
+        routes.find_short_tours: {
+            "target": targets.tsp(coordinates=np.random.default_rng(0).random((6, 2))),
+            "key": KEY,
+            "num_starts": 1,
+            "num_bridges": 2,
+            "num_neighbours": 3,
+        },
         routes.pairwise_mismatch_count: {"first": TOURS, "second": TOURS},
         routes.rank_robust: {
             "tours": TOURS,

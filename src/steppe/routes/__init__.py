@@ -8,15 +8,18 @@ from steppe.routes.measures import (
     pairwise_mismatch_count,
 )
 from steppe.routes.robust import RobustSolutions, rank_robust, robust_solutions
+from steppe.routes.tour_search import ShortTours, find_short_tours
 
 __all__ = [
     "RobustSolutions",
     "RouteFigures",
+    "ShortTours",
     "Spread",
     "canonical_tours",
     "cost_spread",
     "distinct_tours",
     "edge_distance",
+    "find_short_tours",
     "pairwise_mismatch_count",
     "rank_robust",
     "robust_solutions",

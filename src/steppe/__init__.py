@@ -17,6 +17,7 @@ if _TYPE_CHECKING:
     from steppe.compare import Comparison, compare
     from steppe.domain import Binary, Categorical, Domain, Ordinal, Permutation, Product, Spin
     from steppe.evidence import Evidence, log_normalizer
+    from steppe.interop.dimod_sampler import SteppeSampler
     from steppe.modes import FlatModes, find_flat_modes
     from steppe.population import Population, anneal_population
     from steppe.recommend import Recommendation, recommend
@@ -112,6 +113,8 @@ _PLACES = {
     "steppe.target": ("Incremental", "Target"),
     "steppe.tune": ("Tuned", "tune"),
 }
+# Needs a package that may be missing, so that `from steppe import *` leaves it out.
+_OPTIONAL = {"SteppeSampler": "steppe.interop.dimod_sampler"}
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 
@@ -120,7 +123,9 @@ def __getattr__(name: str) -> object:
         return _import_module("importlib.metadata").version("steppe")
     if name == "__all__":
         return [*_PLACE_OF, *_import_module("steppe.samplers").__all__]
-    if _PLACE_OF.get(name, "steppe") != "steppe":
+    if name in _OPTIONAL:
+        found = getattr(_import_module(_OPTIONAL[name]), name)
+    elif _PLACE_OF.get(name, "steppe") != "steppe":
         found = getattr(_import_module(_PLACE_OF[name]), name)
     elif name.startswith("_"):
         raise AttributeError(f"module 'steppe' has no attribute {name!r}")

@@ -81,6 +81,7 @@ SIGNED = {
     *("J", "Q", "h", "field", "coupling", "offset", "weights", "start", "end", "output_offset", "center_box"),
     *("hidden_bias", "visible_bias", "base_bias", "labels", "y", "x", "patterns", "costs", "coordinates"),
     *(
+        "value",
         "values",
         "matrix",
         "center",
@@ -133,6 +134,8 @@ def list_cases(folder: Path) -> list[Case]:
     """A call that works for every public function and for every class that users make."""
     u, key, out = target(), {"key": KEY}, str(folder)
     (folder / "g").write_text("2 1\n1 2 1\n")
+    (folder / "c").write_text("p cnf 2 1\n1 2 0\n")
+    (folder / "d").write_text("p edge 2 1\ne 1 2\n")
     (folder / "t").write_text(
         "NAME: t\nDIMENSION: 3\nEDGE_WEIGHT_TYPE: EUC_2D\nNODE_COORD_SECTION\n1 0 0\n2 0 1\n3 1 1\n"
     )
@@ -202,8 +205,13 @@ def list_cases(folder: Path) -> list[Case]:
             **key,
             "num_steps": 2,
             "num_chains": 2,
+            "restarts": None,
+            "reheat": False,
+            "time_limit": None,
+            "until": None,
             "initial": None,
             "adapt": True,
+            "out": None,
             "progress": False,
         },
         steppe.log_normalizer: {
@@ -330,6 +338,69 @@ def list_cases(folder: Path) -> list[Case]:
             "num_sites": None,
         },
         targets.qubo: {"Q": MATRIX, "offset": 0.0, "inverse_temperature": 1.0},
+        **{
+            make: {
+                "graph": MATRIX,
+                "node_weights": 1.0,
+                "num_nodes": None,
+                "penalty": None,
+                "inverse_temperature": 1.0,
+            }
+            for make in (targets.independent_set, targets.clique, targets.vertex_cover)
+        },
+        targets.coloring: {"graph": MATRIX, "num_colors": 3, "num_nodes": None, "inverse_temperature": 1.0},
+        targets.partition: {
+            "graph": MATRIX,
+            "num_parts": 2,
+            "weights": None,
+            "num_nodes": None,
+            "balance": 1.0,
+            "inverse_temperature": 1.0,
+        },
+        targets.block_model: {
+            "graph": MATRIX,
+            "num_groups": 2,
+            "inside": 0.5,
+            "between": 0.1,
+            "num_nodes": None,
+            "inverse_temperature": 1.0,
+        },
+        targets.cnf: {
+            "clauses": [[1, -2], [2]],
+            "weights": None,
+            "num_variables": None,
+            "inverse_temperature": 1.0,
+        },
+        targets.knapsack: {
+            "values": np.ones(3),
+            "weights": np.ones(3),
+            "capacity": 2.0,
+            "penalty": None,
+            "inverse_temperature": 1.0,
+        },
+        targets.potts_tables: {
+            "couplings": np.zeros((3, 3, 2, 2)),
+            "field": 0.0,
+            "edges": None,
+            "num_sites": None,
+            "inverse_temperature": 1.0,
+        },
+        targets.spin_glass: {
+            "shape": (3, 3),
+            "couplings": "gaussian",
+            "seed": 0,
+            "field": 0.0,
+            "periodic": True,
+            "scale": 1.0,
+        },
+        targets.sherrington_kirkpatrick: {"num_sites": 4, "couplings": "gaussian", "seed": 0, "scale": 1.0},
+        targets.fixed_counts: {"target": u, "counts": (2, 2)},
+        steppe.until: {"value": 1.0, "patience": None, "cpu_seconds": None},
+        steppe.adaptive_schedule: {"flips": (0.5, 0.1), "acceptance": None},
+        datasets.read_cnf: {"path": f"{out}/c"},
+        datasets.read_dimacs: {"path": f"{out}/d"},
+        interop.to_bqm: {"target": targets.ising(MATRIX)},
+        interop.to_networkx: {"target": targets.ising(MATRIX)},
         targets.random_labels: {"seed": 0, "num_inputs": 5, "load": 0.5},
         targets.rbm: cube,
         targets.teacher_student: {"seed": 0, "num_inputs": 5, "load": 0.5, "num_test": 3},
@@ -523,6 +594,8 @@ GIVEN_BACK = {
         "Run",
         "Tuned",
     ),
+    *("LocalOptima", "Until", "BlockModel", "Coloring", "Formula", "FixedCounts", "Knapsack", "NodeSet"),
+    *("Partition", "FormulaInstance"),
     *("PlantedMixture", "PlantedPlateau", "Card", "Dataset", "GraphInstance", "Split", "TspInstance"),
     *("Bound", "Constants", "Curvature", "Drift", "EffectiveStep", "RobustSolutions", "RouteFigures"),
     *("Spread", "LogLikelihood", "TrainedRbm", "Mode", "BlackjaxMcmc", "BasinMass", "InteractionSpectrum"),

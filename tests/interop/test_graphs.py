@@ -145,3 +145,58 @@ def test_refuses(case):
     call, message = refused()[case]
     with pytest.raises(TargetError, match=message):
         call()
+
+
+def test_pairwise_targets_go_to_dimod_and_networkx_and_come_back():
+    dimod = pytest.importorskip("dimod")
+    networkx = pytest.importorskip("networkx")
+    edges = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2)]
+    for target in (
+        steppe.targets.independent_set(edges, inverse_temperature=2.0),
+        steppe.targets.max_cut(edges, [1.0, 2.0, -1.0, 0.5, 3.0]),
+        steppe.targets.max_cut(edges, spins=False),
+        steppe.targets.ising_lattice((2, 3), 0.4, 0.1, periodic=False),
+    ):
+        bqm = steppe.interop.to_bqm(target)
+        for position in np.asarray(target.domain.draw(jax.random.key(0), (4,))):
+            values = 2 * position - 1 if target.reads_bits_as_spins else position
+            energy = bqm.energy(dict(enumerate(values.tolist())))
+            np.testing.assert_allclose(-energy, float(target.unscale(position)), rtol=1e-5, atol=1e-5)
+    assert networkx.utils.edges_equal(
+        [(u, v) for u, v, _ in steppe.interop.to_networkx(steppe.targets.max_cut(edges)).edges(data=True)],
+        edges,
+    )
+    with pytest.raises(steppe.errors.TargetError, match="bits or spins"):
+        steppe.interop.to_bqm(steppe.targets.coloring(edges, 3))
+    assert dimod.__version__
+
+
+def test_the_dimod_sampler_finds_the_ground_state_and_has_the_interface():
+    dimod = pytest.importorskip("dimod")
+    sampler = steppe.SteppeSampler()
+    dimod.testing.assert_sampler_api(sampler)
+    J = {("a", "b"): 1.0, ("b", "c"): 1.0, ("c", "d"): -2.0, ("a", "d"): 1.0}
+    found = sampler.sample_ising({"a": 0.5}, J, num_reads=5, num_sweeps=30, seed=1)
+    bqm = dimod.BinaryQuadraticModel.from_ising({"a": 0.5}, J)
+    exact = dimod.ExactSolver().sample(bqm)
+    assert found.first.energy == exact.first.energy
+    assert found.record.num_occurrences.sum() == 5
+    with pytest.raises(steppe.errors.RunError, match="num_reads"):
+        sampler.sample(bqm, num_reads=0)
+    with pytest.raises(steppe.errors.RunError, match="beta_range"):
+        sampler.sample(bqm, beta_range=(1.0, 2.0, 3.0))
+
+
+@pytest.mark.slow
+def test_the_dimod_sampler_passes_the_tests_that_dimod_has_for_samplers():
+    dimod = pytest.importorskip("dimod")
+    import unittest
+
+    @dimod.testing.load_sampler_bqm_tests(steppe.SteppeSampler)
+    class Tests(unittest.TestCase):
+        pass
+
+    outcome = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Tests).run(outcome)
+    assert outcome.testsRun >= 30
+    assert outcome.wasSuccessful(), [*outcome.errors, *outcome.failures][:1]

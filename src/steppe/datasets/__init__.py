@@ -1,6 +1,7 @@
 """Data with checksums: a local directory first, then the cache, then a download."""
 
 from steppe.datasets.card import Card, Dataset, Split
+from steppe.datasets.dimacs import FormulaInstance, read_cnf, read_dimacs
 from steppe.datasets.gset import GraphInstance, read_gset
 from steppe.datasets.loading import load, names
 from steppe.datasets.tsplib import TspInstance, read_tsplib
@@ -11,6 +12,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "DownloadError",
+    "FormulaInstance",
     "GraphInstance",
     "MissingDataError",
     "MissingPackageError",
@@ -18,6 +20,8 @@ __all__ = [
     "TspInstance",
     "load",
     "names",
+    "read_cnf",
+    "read_dimacs",
     "read_gset",
     "read_tsplib",
 ]

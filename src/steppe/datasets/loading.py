@@ -7,6 +7,7 @@ from typing import Any
 from steppe.arguments import checked
 from steppe.datasets import catalogue, embedded, images, tabular
 from steppe.datasets.card import Dataset
+from steppe.datasets.dimacs import FAMILIES, FormulaInstance, load_clique, load_formula
 from steppe.datasets.files import Lookup
 from steppe.datasets.gset import GraphInstance, load_gset
 from steppe.datasets.tsplib import TspInstance, load_tsplib
@@ -27,9 +28,12 @@ OTHERS: dict[str, Callable[[Lookup], Dataset]] = {
     "digits": embedded.load_digits,
     "breast-cancer": embedded.load_breast_cancer,
 }
-COLLECTIONS: dict[str, Callable[[str, Lookup], TspInstance | GraphInstance]] = {
+Instance = TspInstance | GraphInstance | FormulaInstance
+COLLECTIONS: dict[str, Callable[[str, Lookup], Instance]] = {
     "tsplib": load_tsplib,
     "gset": load_gset,
+    "dimacs": load_clique,
+    "satlib": load_formula,
 }
 
 
@@ -42,7 +46,7 @@ def load(
     download: bool = True,
     progress: bool | None = None,
 ) -> Any:
-    """Load a data set by name: a `Dataset`, a `TspInstance` or a `GraphInstance`, each with a `.card`.
+    """Load a data set by name: a `Dataset`, or an instance of a problem, each with a `.card`.
 
     Parameters
     ----------
@@ -80,7 +84,7 @@ def load(
 
 def names() -> list[str]:
     """The names `load` knows, collections last."""
-    members = [
-        f"{collection}:{member}" for collection in COLLECTIONS for member in catalogue.rows(collection)
-    ]
-    return [*TABLES, *OTHERS, *members]
+    listed = [name for name in COLLECTIONS if name != "satlib"]
+    members = [f"{collection}:{member}" for collection in listed for member in catalogue.rows(collection)]
+    formulas = [f"satlib:{family}-0{member}" for family in FAMILIES for member in range(1, 1001)]
+    return [*TABLES, *OTHERS, *members, *formulas]

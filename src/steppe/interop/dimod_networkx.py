@@ -128,6 +128,60 @@ def to_sampleset(bqm: Bqm, positions: ArrayLike) -> SampleSet:
     return dimod.SampleSet.from_samples_bqm((rows, list(bqm.variables)), bqm)
 
 
+@checked(TargetError)
+def to_bqm(target: Pairwise) -> Bqm:
+    """Binary quadratic model of dimod with `energy = −U / β`, of any pairwise target on bits or spins.
+
+    Cuts, independent sets, cliques, covers, quadratic models and Ising models are such targets; sites keep
+    their numbers.
+
+    Parameters
+    ----------
+    target
+        What to convert.
+    """
+    dimod = require("dimod", "graphs", "`to_bqm`")
+    edges, strengths, fields, offset = _read_pairs("to_bqm", target)
+    is_spin = target.reads_bits_as_spins or isinstance(target.domain, Spin)
+    bqm = dimod.BinaryQuadraticModel("SPIN" if is_spin else "BINARY")
+    bqm.add_linear_from(enumerate((-fields).tolist()))
+    bqm.add_quadratic_from(zip(*edges.T.tolist(), (-strengths).tolist(), strict=True))
+    bqm.offset = -offset
+    return bqm
+
+
+@checked(TargetError)
+def to_networkx(target: Pairwise) -> NetworkxGraph:
+    """Graph of networkx with the couplings of a pairwise target as `weight` of edges, fields of nodes.
+
+    Parameters
+    ----------
+    target
+        A pairwise target on bits or spins.
+    """
+    networkx = require("networkx", "graphs", "`to_networkx`")
+    edges, strengths, fields, _ = _read_pairs("to_networkx", target)
+    graph = networkx.Graph()
+    graph.add_nodes_from((site, {"weight": weight}) for site, weight in enumerate(fields.tolist()))
+    graph.add_weighted_edges_from(zip(*edges.T.tolist(), strengths.tolist(), strict=True))
+    return graph
+
+
+def _read_pairs(name: str, target: Pairwise) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Pairs, each once, with their couplings; fields; the constant."""
+    form = target.pair_form
+    if form is None or form.values is None:
+        raise TargetError(
+            f"`{name}(target)` needs a pairwise target on bits or spins; {target.domain!r} has more levels."
+        )
+    sources, ends, places = target.interactions
+    once = sources < ends
+    strengths = np.asarray(form.strengths, float)
+    of_pairs = np.full(len(sources), float(strengths)) if places is None else strengths[np.asarray(places)]
+    edges = np.stack([sources, ends], axis=1)[once]
+    return edges, of_pairs[once], np.asarray(target.field, float), float(target.offset)
+
+
 def _from_energy(
     name: str,
     graph: Graph,

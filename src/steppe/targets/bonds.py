@@ -111,7 +111,8 @@ class DenseBonds(Bonds):
 
     def update_cache(self, cache: Sums, site: Array, change: Array) -> Sums:
         """Add the row of the changed site."""
-        return jnp.asarray(cache) + self.matrix[site] * change
+        cache = jnp.asarray(cache)
+        return cache + _as_column(self.matrix[site], cache.ndim) * change
 
 
 class LatticeBonds(Bonds):

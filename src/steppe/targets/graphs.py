@@ -1,8 +1,9 @@
 """Reading graphs: edge lists, weight matrices and `networkx` graphs become checked edges and weights."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, cast, runtime_checkable
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -109,6 +110,26 @@ def read_graph(name: str, graph: GraphLike, weights: ArrayLike | None, num_nodes
     if is_edge_list or array.size == 0 or weights is not None or num_nodes is not None:
         return read_edges(name, graph, 1.0 if weights is None else weights, num_nodes)
     return _from_matrix(name, array)
+
+
+def as_host_array(values: np.ndarray) -> Array:
+    """Numbers in the default float type that stay on the host until a target is made of them."""
+    return cast("Array", values.astype(jnp.result_type(float)))
+
+
+def read_simple_graph(name: str, graph: GraphLike, num_nodes: int | None) -> Graph:
+    """Check a graph whose edges are there or not: weights do not count, and no edge may be given twice."""
+    network = read_graph(name, graph, None, num_nodes)
+    ordered = np.sort(network.edges, axis=1)
+    unique, first, counts = np.unique(ordered, axis=0, return_index=True, return_counts=True)
+    if len(unique) < len(ordered):
+        twice = ordered[first[np.argmax(counts > 1)]]
+        places = np.flatnonzero((ordered == twice).all(axis=1))
+        raise TargetError(
+            f"`{name}(graph=...)` must have every edge once; edges {places[0]} and {places[1]} both join "
+            f"{twice[0]} and {twice[1]}. `numpy.unique(numpy.sort(edges, axis=1), axis=0)` leaves one."
+        )
+    return network
 
 
 def _from_matrix(name: str, matrix: np.ndarray) -> Graph:

@@ -73,7 +73,7 @@ class Pairwise(Target):
         return self.bonds.pairs()
 
     @property
-    def pair_form(self) -> PairForm:
+    def pair_form(self) -> PairForm | None:
         """The sum itself: of products of values, on one-hot sites of agreements."""
         values, β = None, self.inverse_temperature
         if self.field.ndim == 1:

@@ -4,6 +4,8 @@ Both have an inverse temperature: low values spread out, high values concentrate
 a traced number, so annealing it never recompiles.
 """
 
+from typing import Protocol, runtime_checkable
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -13,13 +15,33 @@ from steppe.arguments import checked
 from steppe.domain import Binary
 from steppe.errors import TargetError
 from steppe.targets.bonds import Bonds, DenseBonds, graph_bonds, scatter
-from steppe.targets.checks import number, positive, square_matrix, zeros
-from steppe.targets.graphs import Graph, GraphLike, read_graph
+from steppe.targets.checks import number, positive, real_array, square_matrix, zeros
+from steppe.targets.graphs import Graph, GraphLike, as_host_array, read_graph
 from steppe.targets.ising import spin_domain
 from steppe.targets.pairwise import Pairwise
 
 # Above this fraction of all pairs a full matrix is faster than lists of neighbours.
 DENSE_FRACTION = 1 / 8
+
+
+@runtime_checkable
+class SparseMatrix(Protocol):
+    """What is used of a matrix of `scipy.sparse`."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...  # noqa: D102
+    def tocoo(self) -> "Coordinates": ...  # noqa: D102
+
+
+class Coordinates(Protocol):
+    """Entries of a sparse matrix with their places."""
+
+    @property
+    def row(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def col(self) -> np.ndarray: ...  # noqa: D102
+    @property
+    def data(self) -> np.ndarray: ...  # noqa: D102
 
 
 class Qubo(Pairwise):
@@ -29,6 +51,18 @@ class Qubo(Pairwise):
         """`xᵀQx + offset` of one position, smaller is better."""
         return -self.unscale(position)
 
+    def score(self, position: ArrayLike) -> Array:
+        """As `objective`."""
+        return self.objective(jnp.asarray(position))
+
+    def is_feasible(self, position: ArrayLike) -> bool:
+        """Always: there is no constraint."""
+        return True
+
+    def repair(self, position: ArrayLike) -> Array:
+        """Return the position as it is: there is no constraint."""
+        return jnp.asarray(position)
+
 
 class MaxCut(Pairwise):
     """A graph whose nodes are to be split in two parts."""
@@ -37,6 +71,18 @@ class MaxCut(Pairwise):
         """Total weight of the edges between the two parts, larger is better."""
         return self.unscale(position)
 
+    def score(self, position: ArrayLike) -> Array:
+        """As `cut_value`."""
+        return self.cut_value(jnp.asarray(position))
+
+    def is_feasible(self, position: ArrayLike) -> bool:
+        """Always: there is no constraint."""
+        return True
+
+    def repair(self, position: ArrayLike) -> Array:
+        """Return the position as it is: there is no constraint."""
+        return jnp.asarray(position)
+
     def canonical(self, position: Array) -> Array:
         """The cut with the first node in the upper part: its mirror image is the same cut."""
         low, high = self.domain.points(0)[:, 0]
@@ -44,7 +90,9 @@ class MaxCut(Pairwise):
 
 
 @checked(TargetError)
-def qubo(Q: ArrayLike, offset: ArrayLike = 0.0, *, inverse_temperature: ArrayLike = 1.0) -> Qubo:
+def qubo(
+    Q: ArrayLike | SparseMatrix, offset: ArrayLike = 0.0, *, inverse_temperature: ArrayLike = 1.0
+) -> Qubo:
     """Quadratic unconstrained binary optimisation: minimise `xᵀQx + offset` over bits.
 
     `U = −β (xᵀQx + offset)`. As `x² = x`, the diagonal is a linear term, which makes `gradient · flip`
@@ -53,18 +101,40 @@ def qubo(Q: ArrayLike, offset: ArrayLike = 0.0, *, inverse_temperature: ArrayLik
     Parameters
     ----------
     Q
-        Square matrix. Only `Q + Qᵀ` matters, so upper triangles are welcome.
+        Square matrix, of numbers or of `scipy.sparse`, which is kept sparse. Only `Q + Qᵀ` matters, so upper
+        triangles are welcome. Models of dimod and dictionaries of terms go through `steppe.interop.from_bqm`.
     offset
         A constant, for the value of `objective`; it changes no probability.
     inverse_temperature
         `β > 0`.
     """
-    matrix = square_matrix("qubo(Q=...)", Q)
-    both = matrix + matrix.T
-    bonds = DenseBonds(-both * (1 - np.eye(len(matrix), dtype=both.dtype)))
+    if isinstance(Q, SparseMatrix):
+        bonds, diagonal = _read_sparse(Q)
+    else:
+        matrix = square_matrix("qubo(Q=...)", Q)
+        both, diagonal = matrix + matrix.T, matrix.diagonal()
+        bonds = DenseBonds(-both * (1 - np.eye(len(matrix), dtype=both.dtype)))
     beta = positive("qubo(inverse_temperature=...)", inverse_temperature)
     constant = -number("qubo(offset=...)", offset)
-    return Qubo(Binary(len(matrix)), bonds, -matrix.diagonal(), offset=constant, inverse_temperature=beta)
+    return Qubo(
+        Binary(len(diagonal)), bonds, as_host_array(-diagonal), offset=constant, inverse_temperature=beta
+    )
+
+
+def _read_sparse(matrix: SparseMatrix) -> tuple[Bonds, np.ndarray]:
+    """Bonds and diagonal of a matrix in coordinates; entries given twice add up."""
+    if len(matrix.shape) != 2 or matrix.shape[0] != matrix.shape[1] or not matrix.shape[0]:
+        raise TargetError(f"`qubo(Q=...)` must be a square matrix; got one of shape {matrix.shape}.")
+    entries = matrix.tocoo()
+    values = real_array("qubo(Q=...)", np.asarray(entries.data))
+    rows, columns = np.asarray(entries.row), np.asarray(entries.col)
+    diagonal = np.zeros(matrix.shape[0], values.dtype)
+    is_linear = rows == columns
+    np.add.at(diagonal, rows[is_linear], values[is_linear])
+    pairs = np.sort(np.stack([rows, columns], axis=1)[~is_linear], axis=1)
+    unique, place = np.unique(pairs, axis=0, return_inverse=True)
+    weights = np.bincount(place.ravel(), values[~is_linear], len(unique)).astype(values.dtype)
+    return bonds_of(Graph(unique, as_host_array(-weights), matrix.shape[0])), diagonal
 
 
 @checked(TargetError)

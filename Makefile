@@ -13,7 +13,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test test-all test-shapes coverage mutants house bench bench-quick browser check wheel release-check \
+.PHONY: help demo docs test test-all test-shapes coverage mutants house bench bench-quick browser check wheel matrix release-check \
   jax-lowest jax-locked jax-newest lock clean
 
 help: ## List the targets
@@ -74,6 +74,9 @@ wheel: $(STAMP) ## Build wheels and source archives in dist/, and try them in an
 	venv/bin/python -W error smoke.py; \
 	venv/bin/python -m pip --disable-pip-version-check -qq install ./*.whl; \
 	venv/bin/steppe reproduce --help >/dev/null
+
+matrix: $(STAMP) ## Try the wheel and the unit tests on every Python from 3.11 on that is here
+	@.ci/matrix
 
 release-check: $(STAMP) ## Say whether TAG fits the version and the change log: make release-check TAG=v0.2.0
 	@$(RUN) .ci/check_release.py "$(TAG)"

@@ -39,11 +39,11 @@ def draw(path):
 
 def write_page(examples):
     """A section per example: its title, its picture, what it does, where it is."""
-    parts = [
-        "# Gallery",
+    lead = (
         "Programs of `examples/`, one question and one picture each. `python examples/NAME.py` runs one and "
-        "leaves the picture in `out/examples/`.",
-    ]
+        "leaves the picture in `out/examples/`."
+    )
+    parts = ["# Gallery", lead]
     for path in examples:
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
         title, _, rest = text.partition("\n")

@@ -5,6 +5,7 @@ NEW_ENOUGH := import sys, venv; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
             $$p -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && echo $$p && break; done)
 
+SEED ?= 1
 VENV := .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
@@ -13,7 +14,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test test-all test-shapes coverage mutants house bench bench-quick browser check wheel matrix release-check \
+.PHONY: help demo docs test test-all test-shapes test-shuffled coverage mutants house bench bench-quick browser check wheel matrix release-check \
   jax-lowest jax-locked jax-newest lock clean
 
 help: ## List the targets
@@ -35,6 +36,9 @@ test-all: $(STAMP) $(BROWSER) ## Run every test, the slow ones too, on fully opt
 
 test-shapes: $(STAMP) ## Run the tests of the kernel with shapes and types checked at every call
 	@STEPPE_TEST_SHAPES=1 $(RUN) -m pytest -m "not slow" tests/contract tests/exact tests/laws tests/statistics
+
+test-shuffled: $(STAMP) $(BROWSER) ## Run the fast tests in one process and in a random order: SEED=2 for another
+	@STEPPE_TEST_SHUFFLE=$(SEED) $(RUN) -m pytest -n 0 -m "not slow"
 
 coverage: $(STAMP) $(BROWSER) ## Run the fast tests and say which lines they miss; too many is an error
 	@$(RUN) -m pytest -m "not slow" --cov --cov-report=term

@@ -20,6 +20,7 @@ if os.environ.get("STEPPE_TEST_OPTIMISED") != "1":
 
 from itertools import count
 from pathlib import Path
+from random import Random
 
 import jax
 import pytest
@@ -57,6 +58,13 @@ MEMORY_MAPS = Path("/proc/self/maps")
 MOST_MAPS = 30_000
 LOOK_EVERY = 20
 finished = count(1)
+
+
+def pytest_collection_modifyitems(items):
+    """Put tests in a random order, if one is asked for: `STEPPE_TEST_SHUFFLE=1` and other seeds."""
+    seed = os.environ.get("STEPPE_TEST_SHUFFLE")
+    if seed:
+        Random(seed).shuffle(items)
 
 
 def pytest_runtest_teardown():

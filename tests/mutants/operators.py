@@ -1,8 +1,8 @@
 """Mutants of a module: every small change of its source that an operator makes, one at a time.
 
 A mutant replaces the text of one node of the syntax tree and leaves the rest of the file as it is. Left
-alone are annotations, docstrings and other strings, assertions (which only narrow types here) and what an
-error says; that it is raised is not left alone.
+alone are annotations, docstrings and other strings, assertions (which only narrow types here; `strict` of
+`zip` is one) and what an error says; that it is raised is not left alone.
 """
 
 import ast
@@ -165,6 +165,8 @@ def _list_changeable(node: ast.AST) -> Iterator[ast.AST]:
         for child in value if isinstance(value, list) else [value]:
             if not isinstance(child, ast.AST) or isinstance(child, ast.Assert | ast.JoinedStr):
                 continue
+            if isinstance(child, ast.keyword) and child.arg == "strict":
+                continue
             if isinstance(child, ast.Assign) and any(_is_dunder(target) for target in child.targets):
                 continue
             if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
@@ -243,7 +245,7 @@ def _change_call(node: ast.Call) -> Iterator[tuple[str, str]]:
     ):
         yield "swap arguments", _write(node, args=[node.args[1], node.args[0], *node.args[2:]])
     for index, keyword in enumerate(node.keywords):
-        if keyword.arg is not None:
+        if keyword.arg not in (None, "strict"):
             kept = [*node.keywords[:index], *node.keywords[index + 1 :]]
             yield "drop keyword", _write(node, keywords=kept)
 

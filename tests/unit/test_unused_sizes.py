@@ -15,13 +15,16 @@ from steppe.datasets import tsplib
 from steppe.datasets.tables import Raw, dataset
 from steppe.diagnostics.efficiency import _effective, efficiency
 from steppe.diagnostics.flatness import local_entropy, local_entropy_enumerated
+from steppe.diagnostics.flatness.annealed import _untransform
 from steppe.diagnostics.sites import site_rhat
 from steppe.intervals import split_level
+from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
 from steppe.kernel.cost import EvaluationCounter
 from steppe.kernel.keys import Keys
 from steppe.kernel.types import ChainState
 from steppe.modes.local_search import Found
 from steppe.modes.measure import _measure
+from steppe.run import temperature_ladder
 from steppe.run.adaptation.robbins_monro import RobbinsMonro
 from steppe.run.adaptation.warmup import Observed, Searches, resolve_adaptation
 from steppe.run.chain_blocks import pool_mean
@@ -233,3 +236,33 @@ def test_annealing_along_a_coarse_ladder_is_unbiased():
     weights = evidence._walk(sampler, KEY, path, jnp.ones(4), 100_000)
     mean = np.exp(np.asarray(weights, float)).mean() * 16
     assert abs(mean / np.exp(np.logaddexp.reduce(values)) - 1) < 0.015
+
+
+def test_a_ladder_is_tuned_in_as_many_steps_as_were_asked_for(monkeypatch):
+    walk, lengths = temperature_ladder._walk, []
+    monkeypatch.setattr(temperature_ladder, "_walk", lambda *given: lengths.append(given[-1]) or walk(*given))
+    recipe = steppe.parallel_tempering(base=steppe.gibbs(), inverse_temperatures=[0.0, 0.5, 1.0])
+    for num_steps in (16, 40, 100):
+        lengths.clear()
+        steppe.tune_ladder(targets.paper_bernoulli(), recipe, key=KEY, num_steps=num_steps, num_chains=1)
+        assert sum(lengths) == num_steps
+
+
+@pytest.mark.parametrize("skewness", [-2.0, -0.3, 0.0, 0.3, 2.0])
+def test_the_quantile_of_a_skewed_mean_is_the_inverse_of_halls_transformation(skewness):
+    """`t + s t²/(3√n) + s² t³/(27n) + s/(6√n)` of it is the normal quantile; Hall 1992."""
+    quantile, size = 1.96, 50
+    found = _untransform(quantile, np.asarray(skewness), size)
+    bend = skewness / np.sqrt(size)
+    back = found + bend * found**2 / 3 + bend**2 * found**3 / 27 + bend / 6
+    assert back == pytest.approx(quantile, abs=1e-3)
+
+
+def test_a_state_on_an_edge_belongs_to_the_bin_above():
+    """Levels of an integer log-density fall on edges all the time."""
+    target = steppe.Target(jnp.sum, steppe.Binary(4))
+    edges = jnp.asarray([1.0, 2.0]), jnp.asarray([0.5, 1.0])
+    block = FlatHistogramBlock(*edges, jnp.asarray(1.0))
+    for ones, row in enumerate([0, 1, 2, 2, 2]):
+        position = (jnp.arange(4) < ones).astype(float)
+        assert int(block.find_bin(target, position, jnp.asarray(float(ones)))) == 3 * row + 2

@@ -8,12 +8,12 @@ the registry, the rest from `docs/recipes.toml`.
 """
 
 import inspect
-import json
 import re
 import tomllib
 from importlib import import_module
 from pathlib import Path
 
+import paper_pages
 from speed_tables import speed_tables
 
 from steppe.recommend import RULES
@@ -22,24 +22,6 @@ from steppe.samplers.registry import list_entries
 
 HERE = Path(__file__).parent
 NOTICE = "<!-- Written by `python docs/generate.py`; edit docs/recipes.toml or the docstring. -->\n\n"
-# Experiments of `steppe reproduce` in the order of the page of claims; those with recorded results are on it.
-EXPERIMENTS = {
-    "bernoulli": "Four-bit Bernoulli target",
-    "eta": "The coupling variance η of a binary network",
-    "tsp": "Travelling salesman, 8 cities",
-    "rbm": "RBM on MNIST",
-    "bnn": "Binary neural networks on tables",
-    "flatness": "Distributions that favour flat modes",
-    "runtime": "Time per update",
-    "theory": "Bounds and exact numbers",
-}
-FIGURES = {
-    "theory": {
-        "theory_bias.svg": "Bias of edula as printed and as corrected, beside exact numbers",
-        "theory_drift.svg": "Factor by which the center of edula contracts, as printed and true",
-        "theory_gap.svg": "Spectral gaps claimed and exact",
-    }
-}
 RECIPES = list_entries()
 BEGINNING = re.compile(r"Cost(?: per \w+)?:")
 
@@ -53,8 +35,10 @@ def pages() -> dict[Path, str]:
     made[readme] = replaced(readme.read_text(encoding="utf-8"), "samplers", readme_table())
     made[choose] = replaced(choose.read_text(encoding="utf-8"), "table", choose_table(words))
     made[choose] = replaced(made[choose], "rules", rules_table())
-    recorded = [verdicts(name) for name in EXPERIMENTS if records_of(name)]
-    made[claims] = replaced(claims.read_text(encoding="utf-8"), "verdicts", "\n\n".join(recorded))
+    records, tables = paper_pages.load_records(), HERE / "explain" / "tables.md"
+    made[claims] = replaced(claims.read_text(encoding="utf-8"), "verdicts", paper_pages.write_claims(records))
+    made[tables] = replaced(tables.read_text(encoding="utf-8"), "tables", paper_pages.write_tables(records))
+    made[HERE / "figures" / paper_pages.FOREST] = paper_pages.write_forest(records) + "\n"
     speed = HERE / "performance.md"
     made[speed] = speed.read_text(encoding="utf-8")
     for place, table in speed_tables().items():
@@ -109,31 +93,6 @@ def replaced(page: str, name: str, content: str) -> str:
     begins, ends = f"<!-- {name} begins -->\n", f"<!-- {name} ends -->"
     before, rest = page.split(begins)
     return f"{before}{begins}\n{content}\n\n{ends}{rest.split(ends)[1]}"
-
-
-def records_of(name: str) -> list[Path]:
-    """Recorded results of an experiment: by default, then published, then instances."""
-    return sorted((HERE / "results").glob(f"reproduce_{name}*.json"), key=lambda path: (len(path.stem), path))
-
-
-def verdicts(name: str) -> str:
-    """What an experiment found, from its recorded results."""
-    figures = [f"![{text}](../figures/{file})" for file, text in FIGURES.get(name, {}).items()]
-    return "\n\n".join([f"## {EXPERIMENTS[name]}", *map(table_of, records_of(name)), *figures])
-
-
-def table_of(record: Path) -> str:
-    """Verdicts of one recorded run, and the command that repeats it."""
-    recorded = json.loads(record.read_text(encoding="utf-8"))
-    # Two columns: beside a third one, the long sentences become towers of single words on a phone.
-    rows = [
-        (f"{one['claim']} **{capitalised(one['outcome'])}.**", one["sentence"])
-        for one in recorded["verdicts"]
-    ]
-    cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
-    table = ["| claim and verdict | what came out |", "|---|---|", *(f"| {row} |" for row in cells)]
-    ending = f"Recorded by `{recorded['provenance']['command']}` ({record.name})."
-    return "\n\n".join([*(["\n".join(table)] if rows else []), ending])
 
 
 def readme_table() -> str:

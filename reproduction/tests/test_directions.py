@@ -72,7 +72,9 @@ def judge_four_bits(request, **given):
             "flips": ones,
         }
         rows["occupancy"].append(bernoulli._describe(name, recipe, answer, KNOWN, request))
-        rows["spectrum"].append(bernoulli._describe_spectrum(name, answer, KNOWN, request, 2.0))
+        rows["spectrum"].append(
+            bernoulli._describe_spectrum(name, answer, KNOWN, request, {"std": 2.0, "iqr": 2.0})
+        )
     facts = {"target": {"flat": 0.1451, "sharp": 0.2926, "log_density": -2.5}, "num_windows": NUM_SEEDS}
     return judge_rows("bernoulli", request, rows, facts)
 

@@ -6,13 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steppe.results import Estimate, Results
+import steppe
+from steppe.results import Estimate, Results, read_results
+from steppe.run.storage.durable import read_json
+from steppe.run.storage.identity import describe_software, find_other_software
+from steppe_edlp.experiment import EXPERIMENTS
+from steppe_edlp.record import digest_draws
+from steppe_edlp.request import Request
 
 RECORDS = Path(__file__).parents[2] / "docs" / "results"
 
 
 def recorded(name):
-    return Results.model_validate_json((RECORDS / f"reproduce_{name}.json").read_text(encoding="utf-8"))
+    return read_results(RECORDS / f"reproduce_{name}.json")
 
 
 def rows_of(results: Results, table: str, key: str = "sampler") -> dict[Any, dict[str, Any]]:
@@ -45,7 +51,7 @@ def test_sampled_spreads_are_the_exact_ones():
 def test_tours_of_corrected_samplers_have_the_enumerated_mean_and_spread():
     results = recorded("tsp")
     assert len(results.provenance.seeds) >= 20
-    rows = rows_of(results, "law")
+    rows = rows_of(results, "distribution" if results.provenance.commit else "law")
     for name in ("dmala", "edmala", "informed_permutation"):
         for key, exact in (("mean", 16.4693), ("std", 1.5877)):
             found = rows[name][key]
@@ -55,7 +61,8 @@ def test_tours_of_corrected_samplers_have_the_enumerated_mean_and_spread():
 
 def test_acceptance_rises_from_nothing_to_a_plateau_and_edula_blows_up_below_its_threshold():
     results = recorded("eta")
-    edmala, edula = rows_of(results, "edmala", "variance"), rows_of(results, "edula", "variance")
+    prefix = "sweep--" if results.provenance.commit else ""
+    edmala, edula = (rows_of(results, f"{prefix}{name}", "variance") for name in ("edmala", "edula"))
     assert edmala[0.01]["acceptance"].value < 0.01
     assert edmala[0.8]["acceptance"].value > 0.8 * edmala[10.0]["acceptance"].value
     threshold = (0.1 + 0.01) / 4
@@ -84,3 +91,44 @@ def test_every_record_is_readable_and_its_verdicts_follow_from_their_intervals(p
         if isinstance(found, Estimate) and found.low is not None and found.high is not None:
             assert found.low <= found.value <= found.high
             assert np.isfinite([found.low, found.high]).all()
+
+
+CELLS = sorted((RECORDS / "cells").rglob("*.json"))
+
+
+def skip_elsewhere(software):
+    """Where another jaxlib or processor rounds otherwise, nothing can be said about draws."""
+    other = find_other_software(software, describe_software())
+    if other is not None:
+        pytest.skip(f"recorded with {other[0]} {other[1]!r}, here {other[2]!r}: draws cannot be compared")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CELLS, ids=lambda path: path.stem)
+def test_the_code_still_makes_the_draws_of_every_recorded_cell(path):
+    made = read_json(path)["made"]
+    skip_elsewhere(made["software"])
+    for sampler in made["samplers"]:
+        recipe = getattr(steppe, sampler["name"])(**sampler["parameters"])
+        assert digest_draws(recipe) == sampler["draws"], f"{path.name} is stale: record it again"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bernoulli", "bernoulli_published", "tsp", "tsp_published"])
+def test_the_code_still_makes_the_draws_of_every_recorded_experiment(name):
+    path = RECORDS / f"reproduce_{name}.json"
+    results = read_results(path) if path.exists() else None
+    if results is None or not results.provenance.draws:
+        pytest.skip(f"{name} is not recorded with digests of its draws yet; run docs/record_paper.py")
+    provenance = results.provenance
+    skip_elsewhere({**provenance.versions, "device": provenance.device, "cpu": provenance.cpu})
+    recipes = EXPERIMENTS[results.name].make_recipes(Request(protocol=results.protocol, scale=results.scale))
+    found = {sampler: digest_draws(recipes[sampler]) for sampler in provenance.draws}
+    assert found == provenance.draws, f"{path.name} is stale: record it again"
+
+
+def test_a_cell_is_small_and_names_what_made_it():
+    for path in CELLS:
+        cell = read_json(path)
+        assert path.stat().st_size < 200_000
+        assert cell["made"].keys() == {"commit", "code", "software", "samplers", "started"}

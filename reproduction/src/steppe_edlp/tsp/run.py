@@ -24,6 +24,7 @@ from steppe_edlp.work import Content, Work
 COST_OF_INFORMED = 10
 EXACT_SEED = 1_000_000  # apart from the seeds of the other chains
 MOST_POINTS = 1_500  # of a scatter
+PRINTED = ("paths", "cost", "spread", "to_best", "band", "overall")
 STATISTICS = ("paths", "cost", "spread", "best", "to_best", "band", "overall", "moves")
 
 
@@ -65,6 +66,8 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
             "single_runs": np.stack(
                 [[answer[key] for key in ("spread", "band", "overall")] for answer in answers.values()]
             ),
+            # Of the paper's table, what every seed gives: sampler × statistic × seed.
+            "all_runs": np.asarray([[one[key] for key in PRINTED] for one in answers.values()], np.float32),
             # Sampler, seed, cost and mismatch of every path.
             "points": np.concatenate([np.c_[np.full(len(part), n), part] for n, part in enumerate(points)]),
         },

@@ -1,7 +1,7 @@
 """From a Ctrl-C or a termination request to the end of the process, with everything committed.
 
-    python benchmarks/trust_signals.py          # 50 signals
-    python benchmarks/trust_signals.py --quick  # 6
+    python benchmarks/trust_signals.py              # 50 signals
+    python benchmarks/trust_signals.py --signals 6
 
 Processes sample without end into a directory, with the default interval between commits; each gets one
 signal at a random moment after it has begun to write. It must end with the exit code of the signal, and
@@ -57,10 +57,10 @@ def start(path: Path, programs: Path) -> int:
 def main() -> None:
     """Print what was found, and one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--signals", type=int, default=50)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    number, rng = 6 if options.quick else 50, random.Random(options.seed)
+    number, rng = options.signals, random.Random(options.seed)
     found: Counter[str] = Counter({"signals": 0, "other exit codes": 0, "damaged": 0})
     seconds = []
     with tempfile.TemporaryDirectory() as folder:
@@ -74,6 +74,7 @@ def main() -> None:
             os.kill(child, sent)
             code = end_of(child)
             seconds.append(time.monotonic() - begun)
+            print(f"{index}: {seconds[-1]:.2f} s, exit code {code}", flush=True)
             found["signals"] += 1
             found["other exit codes"] += code != CODES[sent]
             found["damaged"] += any(RunDirectory(path).examine())

@@ -1,7 +1,9 @@
 """A signal ends a run at once while there is nothing to keep, and afterwards once everything is committed."""
 
+import gc
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -9,6 +11,7 @@ from small_runs import digest, small_run
 
 import steppe
 from steppe.run import engine as engine_module
+from steppe.run.driver import interrupt_flag
 
 ENDINGS = {signal.SIGINT: (KeyboardInterrupt, None), signal.SIGTERM: (SystemExit, 143)}
 
@@ -50,3 +53,31 @@ def test_a_signal_in_the_first_chunk_ends_the_run_in_it_and_a_later_one_after_a_
     if num_chunks:
         assert steppe.open_run(tmp_path / "run").trace.num_rows == 8 * (num_chunks + 1)
     assert digest(small_run(out=tmp_path / "run", resume=True)) == digest(small_run())
+
+
+def collect_and_wait() -> None:
+    """Collect garbage with a callback that sends a signal, then wait for it."""
+
+    def send_once(phase, info):
+        if not sent:
+            sent.append(phase)
+            send(signal.SIGTERM)
+
+    sent = []
+    gc.callbacks.append(send_once)
+    try:
+        with interrupt_flag(lambda: False):
+            gc.collect()
+            time.sleep(5)
+    finally:
+        gc.callbacks.remove(send_once)
+
+
+def test_a_signal_that_meets_the_garbage_collector_is_raised_after_it(capfd):
+    """What is raised inside a callback of the collector is lost; JAX has such a callback."""
+    hook = sys.unraisablehook
+    with pytest.raises(SystemExit) as caught:
+        collect_and_wait()
+    assert caught.value.code == 143
+    assert "ignored" not in capfd.readouterr().err
+    assert sys.unraisablehook is hook

@@ -1,12 +1,14 @@
 """Carry a run to its end: advance, collect or commit, report, and stop cleanly when asked to."""
 
+import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from steppe.run.storage.directory import RunDirectory
 
 COMMIT_SECONDS = 10.0
+RETRY_SECONDS = 0.02
 # A fast run on a small target fills this sooner; what waits for a commit stays small.
 COMMIT_BYTES = 64 * 2**20
 
@@ -207,24 +210,38 @@ def interrupt_flag(waits: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
     handled = (signal.SIGINT, signal.SIGTERM)
     previous = {number: signal.getsignal(number) for number in handled}
 
+    raised: list[BaseException] = []
+    again: list[threading.Timer] = []
+
     def handle(caught: int, frame: object) -> None:
         received.append(caught)
         if not waits():
-            raise_interrupt(caught)
+            raised.append(make_interrupt(caught))
+            raise raised[-1]
 
+    def retry(lost: "sys.UnraisableHookArgs") -> None:
+        # What is raised while garbage is collected is lost, and JAX collects much: send it again.
+        if not any(lost.exc_value is error for error in raised):
+            report_lost(lost)
+            return
+        again.append(threading.Timer(RETRY_SECONDS, os.kill, (os.getpid(), received[-1])))
+        again[-1].start()
+
+    report_lost, sys.unraisablehook = sys.unraisablehook, retry
     for number in handled:
         signal.signal(number, handle)
     try:
         yield lambda: bool(received)
     finally:
+        sys.unraisablehook = report_lost
+        for timer in again:
+            timer.cancel()
         for number, handler in previous.items():
             signal.signal(number, handler)
     if received:
-        raise_interrupt(received[0])
+        raise make_interrupt(received[0])
 
 
-def raise_interrupt(number: int) -> NoReturn:
-    """Raise what Python raises for a signal, or the exit code that shells give it."""
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise SystemExit(128 + number)
+def make_interrupt(number: int) -> BaseException:
+    """What Python raises for Ctrl-C, or an exit with the code that shells give a signal."""
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)

@@ -71,13 +71,15 @@ check: $(STAMP) ## Lint, check the formatting, check the types
 wheel: $(STAMP) ## Build wheels and source archives in dist/, and try them in an environment of their own
 	@rm -rf dist && $(RUN) -m hatchling build -d dist -t sdist -t wheel
 	@cd reproduction && ../$(RUN) -m hatchling build -d ../dist -t sdist -t wheel
+	@cd bench && ../$(RUN) -m hatchling build -d ../dist -t sdist -t wheel
 	@scratch=$$(mktemp -d) && trap 'rm -rf "$$scratch"' EXIT && set -e; \
 	"$(PYTHON)" -m venv "$$scratch/venv"; \
 	"$$scratch/venv/bin/python" -m pip --disable-pip-version-check -qq install dist/steppe-*.whl; \
 	cp .ci/smoke.py dist/*.whl "$$scratch" && cd "$$scratch"; \
 	venv/bin/python -W error smoke.py; \
 	venv/bin/python -m pip --disable-pip-version-check -qq install ./*.whl; \
-	venv/bin/steppe reproduce --help >/dev/null
+	venv/bin/steppe reproduce --help >/dev/null; \
+	venv/bin/steppe bench list >/dev/null
 
 matrix: $(STAMP) ## Try the wheel and the unit tests on every Python from 3.11 on that is here
 	@.ci/matrix
@@ -97,7 +99,7 @@ jax-locked: $(STAMP) ## Keep the locked JAX in the environment
 jax-newest: $(STAMP) ## Put the newest JAX into the environment
 	@$(PIP) install --upgrade jax jaxlib
 
-$(STAMP): requirements.lock pyproject.toml reproduction/pyproject.toml
+$(STAMP): requirements.lock pyproject.toml reproduction/pyproject.toml bench/pyproject.toml
 	@"$(PYTHON)" -c '$(NEW_ENOUGH)' >/dev/null 2>&1 || { \
 	  echo "steppe needs Python 3.11 or newer with the venv module, and found none; install one or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; \
 	  exit 1; }
@@ -106,7 +108,7 @@ $(STAMP): requirements.lock pyproject.toml reproduction/pyproject.toml
 	  echo "Could not create $(VENV) with $(PYTHON); on Debian and Ubuntu, install the package python3-venv first." >&2; \
 	  exit 1; }
 	@$(PIP) install --only-binary :all: --require-hashes -r requirements.lock
-	@$(PIP) install --no-deps --no-build-isolation --editable . --editable reproduction
+	@$(PIP) install --no-deps --no-build-isolation --editable . --editable reproduction --editable bench
 	@touch $@
 
 EXTRAS := all
@@ -117,7 +119,7 @@ lock: ## Resolve the dependencies again and rewrite requirements.lock
 	"$(PYTHON)" -m venv "$$scratch/venv"; \
 	"$$scratch/venv/bin/python" -m pip --disable-pip-version-check -qq install uv; \
 	if [ -f requirements.lock ]; then cp requirements.lock "$$scratch/lock.txt"; fi; \
-	"$$scratch/venv/bin/uv" pip compile pyproject.toml reproduction/pyproject.toml --quiet --no-emit-package steppe \
+	"$$scratch/venv/bin/uv" pip compile pyproject.toml reproduction/pyproject.toml bench/pyproject.toml --quiet --no-emit-package steppe \
 	  $(EXTRAS:%=--extra %) --group dev --group docs --group peers --group build \
 	  --universal --python-version 3.11 --fork-strategy fewest --generate-hashes \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-find-links $(LOCK_FLAGS) \

@@ -16,7 +16,7 @@ from steppe.errors import MissingPackageError
 
 COMMANDS, SAMPLERS, TARGETS = "steppe.commands", "steppe.samplers", "steppe.targets"
 # Verbs of packages that belong to `steppe` and are installed apart.
-PACKAGES = {"reproduce": "steppe-edlp"}
+PACKAGES = {"bench": "steppe-bench", "reproduce": "steppe-edlp"}
 
 Extensions = Mapping[str, list[EntryPoint]]
 Words = Annotated[str, Parameter(allow_leading_hyphen=True)]

@@ -139,6 +139,7 @@ GRIDS = {
     "radius": whole(1, 2, 3),
     "cycle_length": whole(2, 4, 8, 12),
     "smallest": np.geomspace(0.05, 1, 6),
+    "overrelaxation": np.linspace(0, 0.95, 6),
     "inverse_temperatures": ["1", ".6, 1", ".36, .6, 1", ".36, 1"],
 }
 # A sampler that wants other values of a parameter than the rest; none leave a panel out.

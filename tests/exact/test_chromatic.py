@@ -16,7 +16,9 @@ from contract.cases import quick_jit
 from steppe import targets
 from steppe.diagnostics.exact import target_distribution, transition_matrix
 from steppe.errors import RecipeError, TargetError
-from steppe.kernel.blocks.chromatic import ChromaticBlock, Coloring, make_coloring
+from steppe.kernel.blocks.chromatic import ChromaticBlock, _overrelax
+from steppe.kernel.blocks.coloring import Coloring, make_coloring
+from steppe.random import draws
 from steppe.target.interactions import Interactions, color_sites
 from tiers import cases
 
@@ -84,6 +86,27 @@ def site_matrix(target, site):
     return matrix / matrix.sum(axis=1, keepdims=True)
 
 
+def turned_matrix(target, site):
+    """Move one site as Suwa and Todo do, by their equation for the flow between two levels."""
+    distribution, matrix = target_distribution(target), np.zeros((target.domain.num_states,) * 2)
+    for members in np.unique(site_matrix(target, site) > 0, axis=0):
+        states = np.flatnonzero(members)
+        first = np.argmax(distribution[states])
+        order = np.append(states[first], np.delete(states, first))
+        weights = distribution[order].astype(np.longdouble)
+        sums = np.cumsum(weights)
+        for i, old in enumerate(order):
+            for j, new in enumerate(order):
+                shift = sums[i] - sums[j] + weights[j] + weights[0]
+                flows = [
+                    min(shift - turns * sums[-1], weights[i] + weights[j] - shift + turns * sums[-1])
+                    for turns in (0, 1)
+                ]
+                flow = sum(max(0.0, min(flow, weights[i], weights[j])) for flow in flows)
+                matrix[old, new] = flow / weights[i]
+    return matrix
+
+
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", cases(NAMES, fast=("lattice", "odd cycle", "potts", "conditional")))
 def test_a_sweep_leaves_the_distribution_invariant(name):
@@ -95,14 +118,53 @@ def test_a_sweep_leaves_the_distribution_invariant(name):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", NAMES)
-def test_a_sweep_is_systematic_gibbs_in_the_order_of_the_colours(name):
-    target = TARGETS[name]()
-    coloring = coloring_of(steppe.chromatic_gibbs().build(target))
-    expected = np.linalg.multi_dot(
-        [np.eye(target.domain.num_states)] * 2
-        + [site_matrix(target, site) for site in np.asarray(coloring.order)]
-    )
-    assert np.abs(transition_matrix(steppe.chromatic_gibbs(), target) - expected).max() <= TOLERANCE
+def test_a_sweep_moves_site_after_site_in_the_order_of_the_colours(name):
+    target, fraction = TARGETS[name](), 0.8
+    order = np.asarray(coloring_of(steppe.chromatic_gibbs().build(target)).order)
+    drawn = [site_matrix(target, site) for site in order]
+    moved = [
+        fraction * turned_matrix(target, site) + (1 - fraction) * drawn[i] for i, site in enumerate(order)
+    ]
+    for overrelaxation, sites in ((0.0, drawn), (fraction, moved)):
+        recipe = steppe.chromatic_gibbs(overrelaxation=overrelaxation)
+        expected = np.linalg.multi_dot([np.eye(target.domain.num_states)] * 2 + sites)
+        assert np.abs(transition_matrix(recipe, target) - expected).max() <= TOLERANCE
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("weights", [[1.0], [0.3], [1e-5], [0.5, 0.8], [1.0, 1.0, 0.2], [1e-4, 0.9, 0.3]])
+@pytest.mark.parametrize("overrelaxation", [0.0, 0.6, 0.99])
+def test_a_move_among_levels_maps_the_circle_of_uniforms_onto_its_matrix(weights, overrelaxation):
+    """Uniforms on a grid: the share that leads to a level is its probability, up to the grid."""
+    for last in range(len(weights) + 1):
+        probabilities = np.insert(np.array(weights), last, 1.0)
+        probabilities /= probabilities.sum()
+        kernel = _overrelax(probabilities[:, None, None], overrelaxation)[..., 0, 0]
+        np.testing.assert_allclose(probabilities @ kernel, probabilities, atol=TOLERANCE)
+        grid = (jnp.arange(20_000) + 0.5) / 20_000
+        table = jnp.log(jnp.asarray(probabilities))[:, None] * jnp.ones(len(grid))
+        for old, row in enumerate(kernel):
+            current = jnp.full(len(grid), old)
+            new = draws.move(grid, table, current, jnp.asarray(overrelaxation))
+            shares = np.bincount(np.asarray(new), minlength=len(row)) / len(grid)
+            assert np.abs(shares - row).max() <= 3 * len(row) / len(grid)
+            if len(row) == 2:
+                logits = table[1] - table[0]
+                is_upper = draws.switch(grid, logits, current == 1, jnp.asarray(overrelaxation))
+                assert abs(float(is_upper.mean()) - row[1]) <= 3 / len(grid)
+
+
+@pytest.mark.usefixtures("float64")
+def test_a_turn_by_the_weight_of_the_present_level_would_be_seen():
+    """The turn must not depend on where a site is: the same equation with that weight is not invariant."""
+    probabilities = np.array([0.5, 0.3, 0.2])
+    ends = np.cumsum(probabilities)
+    points = (np.arange(100_000) + 0.5) / 100_000
+    old = np.searchsorted(ends, points)
+    for shift, is_right in ((probabilities.max(), True), (probabilities[old], False)):
+        new = np.searchsorted(ends, (points + shift) % 1.0)
+        found = np.bincount(new, minlength=3) / len(points)
+        assert (np.abs(found - probabilities).max() <= 1e-4) == is_right
 
 
 @pytest.mark.usefixtures("float64")
@@ -119,7 +181,7 @@ def forget_a_bond(sampler):
     sources, ends, places = sampler.target.interactions
     is_known = ~(np.isin(sources, (0, 4)) & np.isin(ends, (0, 4)))
     coloring = make_coloring(Interactions(sources[is_known], ends[is_known], places[is_known]), 5)
-    broken = dataclasses.replace(sampler.recipe, blocks=(ChromaticBlock(coloring),))
+    broken = dataclasses.replace(sampler.recipe, blocks=(ChromaticBlock(0.8, coloring),))
     return dataclasses.replace(sampler, recipe=broken)
 
 

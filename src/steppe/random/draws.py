@@ -97,32 +97,84 @@ def compare(uniforms: Array, logits: Array) -> Array:
     return is_rare_outcome ^ (logits >= 0)
 
 
+def switch(uniforms: Array, logits: Array, current: Array, overrelaxation: Array) -> Array:
+    """Booleans that leave `sigmoid(logits)` invariant, away from the current ones where they can.
+
+    With probability `r`, the overrelaxation, a Metropolis decision on the other value, else a fresh draw:
+    with `e = exp(−|z|)` the less likely outcome has probability `e (1 + r e) / (1 + e)` after the more likely
+    one and `e (1 − r) / (1 + e)` after itself. At `r = 0` this is `compare`.
+    """
+    rare = jnp.exp(-jnp.abs(logits))
+    is_likely = logits >= 0
+    tilt = jnp.where(current == is_likely, 1 + overrelaxation * rare, 1 - overrelaxation)
+    return (uniforms * (1 + rare) < rare * tilt) ^ is_likely
+
+
 def choose(uniforms: Array, log_weights: Array) -> Array:
     """Index along the first axis with probability proportional to `exp(log_weights)`, by one uniform each.
 
     The most likely index comes last, so that all others are decided where uniforms are fine.
     """
+    weights = _weigh(log_weights)
+
+    def invert(uniforms: Array, weights: Array) -> Array:
+        return _find_level(uniforms * sum(weights), weights, _put_likeliest_last(weights))
+
+    return materialize(invert, uniforms, weights)
+
+
+def move(uniforms: Array, log_weights: Array, current: Array, overrelaxation: Array) -> Array:
+    """Indices along the first axis that leave `exp(log_weights)` invariant, away from the current ones.
+
+    With probability `r`, the overrelaxation, the move of Suwa and Todo (2010), else a fresh draw. Weights lie
+    side by side on a circle, and a uniform point on the stretch of the current index is turned by the largest
+    weight: uniform points stay uniform, and no move rejects less. Lengths are in units of the largest weight,
+    which comes last; `rest` is the length of all others. At `r = 0` this is `choose`.
+    """
+
+    def invert(uniforms: Array, weights: Array, current: Array, overrelaxation: Array) -> Array:
+        stays = 1 - overrelaxation
+        last = _put_likeliest_last(weights)
+        own, before, rest = (jnp.zeros_like(uniforms) for _ in range(3))
+        for index, weight in enumerate(weights):
+            others = jnp.where(last == index, 0, weight)
+            own = jnp.where(current == index, weight, own)
+            before = before + jnp.where(index < current, others, 0)
+            rest = rest + others
+        # One index outweighs all others together: in closed form, fine where the others are rare.
+        is_last, total = current == last, 1 + rest
+        close = uniforms * total / jnp.where(is_last, stays + overrelaxation * total, stays)
+        part = uniforms / overrelaxation
+        turned = jnp.where(is_last, part, 1 + before + part * own)
+        fresh = (uniforms - overrelaxation) / stays * total
+        place = jnp.where(rest <= 1, close, jnp.where(uniforms < overrelaxation, turned, fresh))
+        return _find_level(place, weights, last)
+
+    return materialize(invert, uniforms, _weigh(log_weights), current, overrelaxation)
+
+
+def _weigh(log_weights: Array) -> Array:
+    """Weights relative to the largest."""
     # One loop each: within one, every weight would look for the largest again.
     largest = materialize(partial(reduce, jnp.maximum), log_weights)
-    weights = materialize(_exponentiate, log_weights, largest)
-    return materialize(_invert, uniforms, weights)
+    return materialize(lambda log_weights, largest: jnp.exp(log_weights - largest), log_weights, largest)
 
 
-def _exponentiate(log_weights: Array, largest: Array) -> Array:
-    return jnp.exp(log_weights - largest)
+def _put_likeliest_last(weights: Array) -> Array:
+    """The first index with the largest weight, which is 1."""
+    last = jnp.zeros(weights.shape[1:], jnp.int32)
+    for index, weight in reversed(list(enumerate(weights))):
+        last = jnp.where(weight == 1, index, last)
+    return last
 
 
-def _invert(uniforms: Array, weights: Array) -> Array:
-    """The first index, the most likely one put last, at which the sum of weights exceeds a share of it."""
-    bound = uniforms * sum(weights)
-    reached, is_found = jnp.zeros_like(bound), jnp.zeros(bound.shape, bool)
-    last = chosen = jnp.zeros(bound.shape, jnp.int32)
+def _find_level(place: Array, weights: Array, last: Array) -> Array:
+    """The first index, the most likely one put last, at which the sum of weights exceeds a place."""
+    reached, chosen = jnp.zeros_like(place), jnp.zeros(place.shape, jnp.int32)
     for index, weight in enumerate(weights):
-        is_last = (weight == 1) & ~is_found
-        is_found, last = is_found | is_last, jnp.where(is_last, index, last)
-        reached = reached + jnp.where(is_last, 0, weight)
-        chosen = chosen + (reached <= bound)
-    return jnp.where(reached <= bound, last, chosen)
+        reached = reached + jnp.where(last == index, 0, weight)
+        chosen = chosen + (reached <= place)
+    return jnp.where(reached <= place, last, chosen)
 
 
 def gumbel(key: Source, shape: tuple[int, ...]) -> Array:

@@ -31,6 +31,8 @@ from steppe.run.simulate import CHAINS, chain_keys, simulate
 # 784 sites were fastest in one block, 100 of a lattice of 4096 in blocks of 25.
 BLOCK_BYTES = 2**19
 MAX_LANES = 128
+# Chains that stand last may share the bits of a word; more than one word of them takes twice as long.
+MAX_LANES_LAST = 32
 # Chains that change one site at a time wait for one another: five in one block took three times as long as
 # one after another, a hundred in one block less.
 FEW_CHAINS = 32
@@ -43,7 +45,7 @@ def choose_chain_block(sampler: Sampler, num_chains: int) -> int:
     if is_sequential and num_chains < FEW_CHAINS:
         return 1
     size = 4 * math.prod(domain.shape) * (sampler.replicas or 1)
-    most = min(max(BLOCK_BYTES // size, 1), MAX_LANES)
+    most = min(max(BLOCK_BYTES // size, 1), MAX_LANES_LAST if sampler.chains_last else MAX_LANES)
     num_blocks = -(-num_chains // most)
     return -(-num_chains // num_blocks)
 

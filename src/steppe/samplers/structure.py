@@ -4,32 +4,43 @@ from steppe.kernel.blocks.chromatic import ChromaticBlock
 from steppe.kernel.blocks.cluster import ClusterBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.samplers.registry import register
+from steppe.validation import within
 
 __all__ = ["chromatic_gibbs", "swendsen_wang", "wolff"]
 
 
 @register(
     family="interaction graphs",
-    summary="resamples every site, all that do not interact at once",
+    summary="moves every site by its conditional, all that do not interact at once",
     cost="1",
     stationary="π",
     color="#0B6E4F",
     marker="3",
     reference="Gonzalez, Low, Gretton, Guestrin (2011), *Parallel Gibbs sampling: from colored fields to "
-    "thin junction trees*.",
+    "thin junction trees*; Suwa, Todo (2010), *Markov chain Monte Carlo method without detailed balance*.",
 )
-def chromatic_gibbs() -> Recipe:
-    """Chromatic Gibbs: resample all sites of one colour at once, colour after colour.
+def chromatic_gibbs(*, overrelaxation: float = 0.8) -> Recipe:
+    """Chromatic Gibbs: move all sites of one colour at once, colour after colour.
+
+    Parameters
+    ----------
+    overrelaxation
+        Probability `r` in [0, 1) with which a site moves away from its level as far as its conditional
+        allows: by a Metropolis decision where it has two levels, by the move of Suwa and Todo where it has
+        more. Otherwise it is drawn afresh from its conditional, and with 0 a sweep is plain Gibbs. Raising it
+        decorrelates up to three times as fast near critical points and in glasses; where sites hardly
+        interact, even observables then need about `(1 + r²) / (1 − r²)` sweeps for an effective draw.
 
     Notes
     -----
     Stationary distribution: `π` exactly; a step is one sweep and not reversible. Sites of one colour do not
-    interact, so drawing them together is drawing them one after another. The target says which do: Ising,
+    interact, so moving them together is moving them one after another. The target says which do: Ising,
     Potts, QUBO and max-cut targets know it, any other by `Target(..., interactions=pairs)`, with a
     `conditional` if that is cheaper than its log-density. Colours are found greedily, from the largest degree
     down. Cost: a sweep looks at every pair once.
     """
-    return recipe("chromatic_gibbs", ChromaticBlock())
+    fraction = within("chromatic_gibbs(overrelaxation=...)", overrelaxation, "[0, 1)")
+    return recipe("chromatic_gibbs", ChromaticBlock(fraction))
 
 
 @register(

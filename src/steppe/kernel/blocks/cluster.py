@@ -16,7 +16,7 @@ from jax import Array
 
 from steppe.compiling import materialize
 from steppe.errors import DomainError, RecipeError
-from steppe.kernel.blocks.chromatic import ManyChainsBlock, Moved
+from steppe.kernel.blocks.many_chains import ManyChainsBlock, Moved
 from steppe.kernel.density import JointDensity
 from steppe.pytree import is_concrete
 from steppe.random import draws

@@ -1,0 +1,259 @@
+"""Sweeps over spins whose bonds have one strength up to sign: chains in the bits of words.
+
+With `k` of a site's `n` neighbours pulling it up, `k = 0 … n`, its conditional takes `n + 1` values only. So
+a uniform need not be a number: its bits, one word per bit with a chain in every bit of the word, are compared
+with those of the probability that belongs to `k`, from the highest on. Sixteen bits decide all but one site
+in 65 536; where they leave one open, as many again are drawn, and then 32 that all sites of a colour share.
+"""
+
+import dataclasses
+from functools import partial, reduce
+from operator import or_
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from steppe.compiling import materialize
+from steppe.kernel.blocks.coloring import Coloring
+from steppe.kernel.blocks.many_chains import Moved
+from steppe.kernel.density import JointDensity
+from steppe.pytree import is_concrete
+from steppe.random import bit_planes
+from steppe.random.bit_planes import NUM_PLANES
+from steppe.target import Target
+
+# Neighbours of a site, above which their numbers would make too many cases.
+MAX_NEIGHBOURS = 8
+# Chains in a word.
+MAX_CHAINS = max(bit_planes.WIDTHS)
+# Bits that are drawn where the first ones leave something open are counted from here on.
+MORE = 2**31
+
+
+class SpinBonds(eqx.Module):
+    """Which bonds of a target, colour by colour, favour disagreement; `None` where none does.
+
+    Attributes
+    ----------
+    is_negative
+        Per colour, of shape `(slots, size)`.
+    has_field
+        Whether spins are in a field, the same for all.
+    """
+
+    is_negative: tuple[Array | None, ...]
+    has_field: bool = eqx.field(static=True)
+
+
+def find_spin_bonds(target: Target, coloring: Coloring) -> SpinBonds | None:
+    """Signs of the bonds, where all have one strength, all sites as many of them, and one field."""
+    form = target.pair_form
+    if form is None or form.values != (-1.0, 1.0) or not is_concrete((target, coloring)):
+        return None
+    strengths, field = np.asarray(form.strengths), np.asarray(form.field)
+    num_sites, colors = target.domain.num_sites, coloring.colors
+    if (
+        not field.size
+        or (field != field.flat[0]).any()
+        or (np.abs(strengths) != np.abs(strengths).max()).any()
+    ):
+        return None
+    numbers = {len(color.neighbours) for color in colors}
+    if len(numbers) > 1 or not 0 < max(numbers) <= MAX_NEIGHBOURS:
+        return None
+    if any((np.asarray(color.neighbours) >= num_sites).any() for color in colors):
+        return None
+    signs: list[Array | None] = []
+    for color in colors:
+        own = strengths if color.strengths is None else strengths[np.asarray(color.strengths)]
+        is_negative = np.broadcast_to(own < 0, color.neighbours.shape)
+        signs.append(jnp.asarray(is_negative) if is_negative.any() else None)
+    return SpinBonds(tuple(signs), bool(field.flat[0]))
+
+
+class Cases(NamedTuple):
+    """What a site does by the number of neighbours that pull it up, and by where it is.
+
+    Attributes
+    ----------
+    is_up
+        Words per number of neighbours: chains in which up is the likelier level.
+    limits
+        Planes of the probability of the other one, (plane, case), of a site that is down and then of
+        one that is up.
+    """
+
+    is_up: Array
+    limits: Array
+
+
+def sweep_spins(
+    density: JointDensity,
+    coloring: Coloring,
+    bonds: SpinBonds,
+    overrelaxation: Array,
+    keys: Array,
+    position: Array,
+) -> Moved:
+    """One sweep of many chains, which stand on the last axis."""
+    num_chains, form = len(keys), density.target.pair_form
+    assert form is not None
+    if num_chains > MAX_CHAINS:
+        return _sweep_groups(density, coloring, bonds, overrelaxation, keys, position)
+    low, high = density.domain.points(0)[:, 0]
+    packed = bit_planes.pack_chains(position > (low + high) / 2)
+    words = old = materialize(_gather, packed, coloring.order)
+    num_neighbours = len(coloring.colors[0].neighbours)
+    cases = _weigh_cases(density, num_neighbours, overrelaxation, num_chains)
+    lanes = bit_planes.pack_chains(jnp.ones((1, num_chains), bool))
+    satisfied = []
+    for color, is_negative in zip(coloring.colors, bonds.is_negative, strict=True):
+        pulls = materialize(_gather, words, color.neighbours)
+        if is_negative is not None:
+            pulls = pulls ^ -is_negative.astype(pulls.dtype)
+        drawn = bit_planes.random_planes(keys, color.start, len(color.sites))
+        new = _move_color(cases, pulls, color.slice(words), drawn, lanes, keys, color.start)
+        words = jax.lax.dynamic_update_slice(words, new, (color.start,))
+        if color.num_earlier:
+            agrees = [~(new ^ pull) for pull in pulls[: color.num_earlier]]
+            satisfied.append(jnp.stack(_count_planes(agrees)))
+    count = partial(bit_planes.count_by_chain, num_chains=num_chains)
+    num_bonds = sum(color.num_earlier * len(color.sites) for color in coloring.colors)
+    agreeing = jnp.asarray(sum(_join_counts(count(planes)) for planes in satisfied))
+    total = jnp.abs(form.strengths.reshape(-1)[0]) * (2 * agreeing - num_bonds).astype(position.dtype)
+    if bonds.has_field:
+        num_up = count(words[None])[0]
+        total = total + form.field.reshape(-1)[0] * (2 * num_up - len(words)).astype(position.dtype)
+    is_high = bit_planes.unpack_chains(materialize(_gather, words, coloring.places), num_chains)
+    return Moved(
+        position=jnp.where(is_high, jnp.asarray(high, position.dtype), jnp.asarray(low, position.dtype)),
+        log_density=form.scale * total + form.offset,
+        num_flips=count((words ^ old)[None])[0],
+        num_nonfinite=jnp.zeros(num_chains, jnp.int32),
+    )
+
+
+def _sweep_groups(
+    density: JointDensity,
+    coloring: Coloring,
+    bonds: SpinBonds,
+    overrelaxation: Array,
+    keys: Array,
+    position: Array,
+) -> Moved:
+    """More chains than a word holds, one word after another; idle bits repeat the first chains."""
+    num_chains = len(keys)
+    num_groups = -(-num_chains // MAX_CHAINS)
+    chains = np.arange(num_groups * MAX_CHAINS).reshape(num_groups, -1) % num_chains
+    betas = jnp.broadcast_to(density.inverse_temperature, num_chains)[chains]
+    groups = betas, keys[chains], jnp.moveaxis(position[:, chains], 1, 0)
+
+    def sweep(group: tuple[Array, Array, Array]) -> Moved:
+        at = dataclasses.replace(density, inverse_temperature=group[0])
+        return sweep_spins(at, coloring, bonds, overrelaxation, *group[1:])
+
+    moved = jax.lax.map(sweep, groups)  # (group, …, chain)
+
+    def join(array: Array) -> Array:
+        array = jnp.moveaxis(array, 0, -2)
+        return array.reshape(*array.shape[:-2], -1)[..., :num_chains]
+
+    return jax.tree.map(join, moved)
+
+
+def _weigh_cases(density: JointDensity, num_neighbours: int, overrelaxation: Array, num_chains: int) -> Cases:
+    """Probabilities of the less likely level, as `draws.switch` has them, in 64 binary places."""
+    form = density.target.pair_form
+    assert form is not None
+    pulls = 2.0 * np.arange(num_neighbours + 1) - num_neighbours
+    sums = jnp.abs(form.strengths.reshape(-1)[0]) * jnp.asarray(pulls) + form.field.reshape(-1)[0]
+    # The sign of all bonds together is in the scale.
+    logits = (
+        2
+        * density.inverse_temperature
+        * form.scale
+        * jnp.broadcast_to(sums[:, None], (num_neighbours + 1, num_chains))
+    )
+    rare, is_up = jnp.exp(-jnp.abs(logits)), logits >= 0
+    leaves, stays = rare * (1 + overrelaxation * rare) / (1 + rare), rare * (1 - overrelaxation) / (1 + rare)
+    after_down, after_up = jnp.where(is_up, stays, leaves), jnp.where(is_up, leaves, stays)
+    scaled = jnp.concatenate([after_down, after_up]) * 2.0**32
+    high = jnp.floor(scaled)
+    low = (scaled - high) * 2.0**32
+    planes = [bit_planes.number_planes(part.astype(jnp.uint32)) for part in (high, low)]
+    return Cases(bit_planes.pack_chains(is_up), jnp.concatenate(planes))
+
+
+def _move_color(
+    cases: Cases, pulls: Array, old: Array, drawn: Array, lanes: Array, keys: Array, place: int
+) -> Array:
+    """New spins of a colour."""
+    is_case = _find_cases(pulls, old)
+    likely = _look_up(is_case[: len(cases.is_up)], cases.is_up) | _look_up(
+        is_case[len(cases.is_up) :], cases.is_up
+    )
+    nothing = jnp.zeros_like(old)
+    first = _compare(is_case, cases.limits[:NUM_PLANES], drawn, (nothing, ~nothing))
+
+    def look_closer(is_less: Array, is_open: Array) -> Array:
+        more = bit_planes.random_planes(keys, place + MORE, len(old))
+        shared = jnp.broadcast_to(bit_planes.shared_planes(keys, place), (32, *old.shape))
+        planes = jnp.concatenate([more, shared])
+        return _compare(is_case, cases.limits[NUM_PLANES:], planes, (is_less, is_open))[0]
+
+    is_less, is_open = first
+    is_rare = jax.lax.cond(
+        jnp.any(is_open & lanes), look_closer, lambda is_less, _: is_less, is_less, is_open
+    )
+    return likely ^ is_rare
+
+
+def _find_cases(pulls: Array, old: Array) -> list[Array]:
+    """Which case is there, a word for each: numbers of pulls up of spins down, then of spins up."""
+    bits = _count_planes(list(pulls))
+    numbers = []
+    for number in range(len(pulls) + 1):
+        match = [plane if number >> place & 1 else ~plane for place, plane in enumerate(bits)]
+        numbers.append(reduce(lambda first, second: first & second, match))
+    return [number & ~old for number in numbers] + [number & old for number in numbers]
+
+
+def _look_up(is_case: list[Array], values: Array) -> Array:
+    return reduce(or_, (case & value for case, value in zip(is_case, values, strict=True)))
+
+
+def _compare(
+    is_case: list[Array], limits: Array, planes: Array, begun: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Whether uniforms are below the limits of their cases, and whether that is still open."""
+    is_less, is_open = begun
+    for limit, drawn in zip(limits, planes, strict=True):
+        bit = _look_up(is_case, limit)
+        is_less = is_less | (is_open & ~drawn & bit)
+        is_open = is_open & ~(drawn ^ bit)
+    return is_less, is_open
+
+
+def _count_planes(words: list[Array]) -> list[Array]:
+    """Planes of how many words have a bit set, the lowest first."""
+    planes: list[Array] = []
+    for word in words:
+        carry = word
+        for place, plane in enumerate(planes):
+            planes[place], carry = plane ^ carry, plane & carry
+        if len(planes) < len(words).bit_length():
+            planes.append(carry)
+    return planes
+
+
+def _join_counts(counts: Array) -> Array:
+    """Numbers from counts of their binary places, (place, chain)."""
+    return jnp.asarray(sum(count << place for place, count in enumerate(counts)))
+
+
+def _gather(words: Array, places: Array) -> Array:
+    return words[places]

@@ -121,6 +121,24 @@ def test_mean_energy_of_a_lattice_is_kaufmans(name, temperature):
     assert error < 0.01 * means.mean()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("length", "num_draws"), [(32, 2500), (64, 1200), (128, 400)])
+@pytest.mark.parametrize(("name", "temperature"), [("swendsen_wang", 2.3), ("chromatic_gibbs", 3.0)])
+def test_mean_energies_of_larger_lattices_are_kaufmans_to_a_thousandth(name, temperature, length, num_draws):
+    """Within 4 standard errors of 20 chains: one false alarm in 1300 seeds each."""
+    coupling = 1 / temperature
+    target = targets.ising_lattice((length, length), coupling)
+    run = steppe.sample(
+        target, getattr(steppe, name)(), key=jax.random.key(1), num_chains=20, num_warmup=num_draws // 4,
+        num_draws=num_draws, keep="stats", progress=False,
+    )  # fmt: skip
+    means = run.trace.statistic("log_density").astype(float).mean(axis=1) / coupling
+    error = means.std(ddof=1) / np.sqrt(len(means))
+    exact = kaufman_energy(length, coupling)
+    assert abs(means.mean() - exact) < 4 * error
+    assert error < 0.001 * exact
+
+
 @pytest.mark.parametrize("name", RECIPES)
 def test_frustrated_bonds_are_refused_with_the_reason(name):
     with pytest.raises(RecipeError, match=r"frustrated: a cycle through site \d has an odd number"):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.compiling import materialize, materialize_words
 from steppe.random.draws import SHARED
@@ -45,18 +46,20 @@ def _exchange(distance: int, low: np.ndarray, rows: Array) -> Array:
     return jnp.stack(swapped, axis=1).reshape(rows.shape)
 
 
-def random_planes(keys: Array, first: int, size: int) -> Array:
+def random_planes(keys: Array, first: ArrayLike, size: int) -> Array:
     """Planes of random bits, (plane, place), for `size` places; their words are counted from `first` on."""
     num_blocks = -(-size // 4)  # a block has two words, and a word serves two places
-    places = jnp.arange(num_blocks, dtype=jnp.uint32) + np.uint32(first)
+    places = jnp.arange(num_blocks, dtype=jnp.uint32) + jnp.asarray(first, jnp.uint32)
     drawn = materialize_words(_draw_rows, unroll(keys), places)
     planes = _spread(jnp.concatenate(drawn, axis=1))
     return jnp.concatenate([planes[:NUM_PLANES], planes[NUM_PLANES:]], axis=1)[:, :size]
 
 
-def shared_planes(keys: Array, place: int) -> Array:
+def shared_planes(keys: Array, place: ArrayLike) -> Array:
     """Planes of the 32 random bits that all sites of a chain share, (plane, 1)."""
-    return _spread(_draw_rows(unroll(keys), jnp.full(1, np.uint32(SHARED - place)))[0])
+    return _spread(
+        _draw_rows(unroll(keys), jnp.full(1, SHARED, jnp.uint32) - jnp.asarray(place, jnp.uint32))[0]
+    )
 
 
 def number_planes(numbers: Array) -> Array:

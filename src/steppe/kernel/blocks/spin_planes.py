@@ -115,8 +115,7 @@ def sweep_spins(
         pulls = materialize(_gather, words, color.neighbours)
         if is_negative is not None:
             pulls = pulls ^ -is_negative.astype(pulls.dtype)
-        drawn = bit_planes.random_planes(keys, color.start, len(color.sites))
-        new = _move_color(cases, pulls, color.slice(words), drawn, lanes, keys, color.start)
+        new = _move_color(cases, pulls, color.slice(words), lanes, keys, jnp.uint32(color.start))
         words = jax.lax.dynamic_update_slice(words, new, (color.start,))
         if color.num_earlier:
             agrees = [~(new ^ pull) for pull in pulls[: color.num_earlier]]
@@ -188,24 +187,28 @@ def _weigh_cases(density: JointDensity, num_neighbours: int, overrelaxation: Arr
     return Cases(bit_planes.pack_chains(is_up), jnp.concatenate(planes))
 
 
-def _move_color(
-    cases: Cases, pulls: Array, old: Array, drawn: Array, lanes: Array, keys: Array, place: int
-) -> Array:
-    """New spins of a colour."""
-    is_case = _find_cases(pulls, old)
-    likely = _look_up(is_case[: len(cases.is_up)], cases.is_up) | _look_up(
-        is_case[len(cases.is_up) :], cases.is_up
-    )
-    nothing = jnp.zeros_like(old)
-    first = _compare(is_case, cases.limits[:NUM_PLANES], drawn, (nothing, ~nothing))
+@jax.jit  # traced once for all colours of one size
+def _move_color(cases: Cases, pulls: Array, old: Array, lanes: Array, keys: Array, place: Array) -> Array:
+    """New spins of a colour, whose random bits are counted from a place on."""
+    is_case, num_pulls = _find_cases(pulls, old), len(cases.is_up)
+    likely = _look_up(is_case[:num_pulls], cases.is_up) | _look_up(is_case[num_pulls:], cases.is_up)
+    is_less, is_open = jnp.zeros_like(old), ~jnp.zeros_like(old)
+    drawn = bit_planes.random_planes(keys, place, len(old))
+    for limit, plane in zip(cases.limits[:NUM_PLANES], drawn, strict=True):
+        is_less, is_open = _compare(is_case, limit, plane, is_less, is_open)
 
     def look_closer(is_less: Array, is_open: Array) -> Array:
-        more = bit_planes.random_planes(keys, place + MORE, len(old))
+        more = bit_planes.random_planes(keys, place + np.uint32(MORE), len(old))
         shared = jnp.broadcast_to(bit_planes.shared_planes(keys, place), (32, *old.shape))
-        planes = jnp.concatenate([more, shared])
-        return _compare(is_case, cases.limits[NUM_PLANES:], planes, (is_less, is_open))[0]
+        planes = cases.limits[NUM_PLANES:], jnp.concatenate([more, shared])
 
-    is_less, is_open = first
+        def compare(
+            carry: tuple[Array, Array], plane: tuple[Array, Array]
+        ) -> tuple[tuple[Array, Array], None]:
+            return _compare(is_case, *plane, *carry), None
+
+        return jax.lax.scan(compare, (is_less, is_open), planes)[0][0]
+
     is_rare = jax.lax.cond(
         jnp.any(is_open & lanes), look_closer, lambda is_less, _: is_less, is_less, is_open
     )
@@ -227,15 +230,11 @@ def _look_up(is_case: list[Array], values: Array) -> Array:
 
 
 def _compare(
-    is_case: list[Array], limits: Array, planes: Array, begun: tuple[Array, Array]
+    is_case: list[Array], limit: Array, drawn: Array, is_less: Array, is_open: Array
 ) -> tuple[Array, Array]:
-    """Whether uniforms are below the limits of their cases, and whether that is still open."""
-    is_less, is_open = begun
-    for limit, drawn in zip(limits, planes, strict=True):
-        bit = _look_up(is_case, limit)
-        is_less = is_less | (is_open & ~drawn & bit)
-        is_open = is_open & ~(drawn ^ bit)
-    return is_less, is_open
+    """One bit of uniforms and of the limits of their cases: which are below, and which are still open."""
+    bit = _look_up(is_case, limit)
+    return is_less | (is_open & ~drawn & bit), is_open & ~(drawn ^ bit)
 
 
 def _count_planes(words: list[Array]) -> list[Array]:

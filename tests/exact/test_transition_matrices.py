@@ -26,6 +26,7 @@ REVERSIBLE = {
     "dlmc, long": steppe.dlmc(step_size=20.0),
     "pas-1": steppe.pas(max_flips=1),
     "pas-3": steppe.pas(max_flips=3),
+    "pas-3, poisson": steppe.pas(max_flips=3, path_length="poisson", step_size=1.7),
     "gwg-1": steppe.gwg(),
     "gwg-2": steppe.gwg(num_flips=2),
     "gwg-3": steppe.gwg(num_flips=3),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,11 +19,14 @@ from steppe.kernel.proposals.site_proposal import Balancing, Differences, choose
 from steppe.pytree import Relative
 from steppe.samplers.langevin import ADJUSTED_STEP, dmala
 from steppe.samplers.registry import register
-from steppe.validation import count, number, positive, within
+from steppe.validation import choice, count, number, positive, within
 
 __all__ = ["dlmc", "dmala_cyclical", "parallel_tempering", "pas"]
 
 FLOW_STEP = Relative(0.5)
+PATH_STEP = Relative(3.0)
+MAX_FLIPS = {"uniform": 3, "poisson": 16}
+PathLength = Literal["uniform", "poisson"]
 # Rungs of a ladder before it is adapted.
 NUM_RUNGS = 12
 
@@ -66,14 +70,27 @@ def dlmc(*, step_size: float | None = None) -> Recipe:
     marker="|",
     reference="Sun, Dai, Xia, Ramamurthy (2022), *Path auxiliary proposal for MCMC in discrete space*.",
 )
-def pas(*, max_flips: int = 3, balancing: Balancing = "sqrt", differences: Differences = "auto") -> Recipe:
+def pas(
+    *,
+    max_flips: int | None = None,
+    path_length: PathLength = "uniform",
+    step_size: float | None = None,
+    balancing: Balancing = "sqrt",
+    differences: Differences = "auto",
+) -> Recipe:
     """Path-auxiliary sampler (Sun et al. 2022, fast form): `gwg` with a random number of flips.
 
     Parameters
     ----------
     max_flips
-        Longest path, at least 1; its length is uniform from 1 to this. Raising it changes more sites per
-        evaluation and lowers the acceptance rate.
+        Longest path, at least 1, by default 3 for uniform lengths and 16 for Poisson ones. Raising it changes
+        more sites per evaluation and lowers the acceptance rate.
+    path_length
+        `"uniform"`: from 1 to `max_flips`. `"poisson"`: Poisson, given that it is from 1 to `max_flips`, with
+        a mean that warm-up adapts to the acceptance rate (Sun et al. 2023, iSCO).
+    step_size
+        `α > 0`, default 3 units, of Poisson lengths: their mean is `α` in units. Raising it flips more sites
+        and lowers the acceptance rate.
     balancing
         How a change with ratio of densities `t` is weighed: `"sqrt"` (√t), `"barker"` (t/(1+t)), `"min"`
         (min(1, t)) or `"max"` (max(1, t)). Bounded ones (barker, min) do better on steep targets, where
@@ -89,8 +106,14 @@ def pas(*, max_flips: int = 3, balancing: Balancing = "sqrt", differences: Diffe
     evaluation for any length, with exact differences also two tables.
     """
     weighed = choose_weights("pas", balancing, differences)
-    paths = PathAuxiliary(count("pas(max_flips=...)", max_flips), **weighed)
-    return recipe("pas", ProposalBlock(paths, Metropolis()))
+    is_poisson = choice("pas(path_length=...)", path_length, PathLength) == "poisson"
+    if step_size is not None and not is_poisson:
+        raise RecipeError(
+            "`pas(step_size=...)` is the mean of Poisson lengths: give `path_length='poisson'`."
+        )
+    longest = count("pas(max_flips=...)", MAX_FLIPS[path_length] if max_flips is None else max_flips)
+    mean = positive("pas(step_size=...)", step_size, PATH_STEP) if is_poisson else None
+    return recipe("pas", ProposalBlock(PathAuxiliary(longest, mean, **weighed), Metropolis()))
 
 
 @register(

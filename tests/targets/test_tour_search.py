@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import steppe
-from steppe import targets
+from steppe import datasets, targets
 from steppe.errors import RunError
 from steppe.routes import find_short_tours
 from steppe.routes.tour_search import _bridge, find_nearest, make_move, weigh_moves
@@ -75,6 +74,8 @@ def test_the_shortest_tour_of_few_cities_is_found(size, is_directed):
 
 
 def test_other_targets_are_refused():
+    with pytest.raises(RunError, match="as permutations"):
+        find_short_tours(targets.tsp_paper(), key=KEY)
     with pytest.raises(RunError, match="target"):
         find_short_tours(targets.ising_lattice((3, 3), 0.2), key=KEY)  # pyright: ignore[reportArgumentType]
 
@@ -84,7 +85,7 @@ def test_other_targets_are_refused():
 @pytest.mark.parametrize("name", ["kroA100", "lin105", "pr76"])
 def test_the_optimum_of_a_published_instance_is_reached_from_four_of_five_seeds(name):
     """The probability of a miss was below 1 in 15 in trials; that two of five miss then has one below .04."""
-    instance = steppe.datasets.load(f"tsplib:{name}")
+    instance = datasets.load(f"tsplib:{name}")
     target = targets.tsp(instance)
     found = [find_short_tours(target, key=jax.random.key(seed)).costs[0] for seed in range(5)]
     assert sum(cost == instance.optimum for cost in found) >= 4

@@ -19,6 +19,7 @@ from steppe.arguments import checked
 from steppe.errors import RunError
 from steppe.routes.measures import canonical_tours
 from steppe.targets.tsp import Tsp
+from steppe.targets.tsp_bits import TourBits
 from steppe.validation import count, random_key
 
 LONGEST_STRETCH = 3
@@ -48,7 +49,7 @@ class ShortTours(NamedTuple):
 
 @checked(RunError, num_starts="[1, inf)", num_bridges="[0, inf)", num_neighbours="[1, inf)")
 def find_short_tours(
-    target: Tsp,
+    target: Tsp | TourBits,
     *,
     key: Array,
     num_starts: int = 1,
@@ -81,6 +82,8 @@ def find_short_tours(
     (1, 12)
     """
     name = "find_short_tours"
+    if isinstance(target, TourBits):
+        raise RunError(f"`{name}(target)` needs tours as permutations: `tsp(..., encoding='permutation')`.")
     starts = count(f"{name}(num_starts=...)", num_starts)
     bridges = count(f"{name}(num_bridges=...)", num_bridges, 0)
     nearest = min(count(f"{name}(num_neighbours=...)", num_neighbours), target.domain.num_sites - 1)

@@ -63,6 +63,7 @@ class Campaign:
         except subprocess.TimeoutExpired:
             process.kill()
         code = process.wait()
+        print(f"{what}: ended {code}", flush=True)
         self.found["kills"] += code == -signal.SIGKILL
         self.found[f"kills of {what}"] += code == -signal.SIGKILL
         self.found["failed"] += code not in (0, -signal.SIGKILL)

@@ -34,9 +34,10 @@ def main() -> None:
     name_digits = learn_digits(data)
     first = jnp.concatenate([test[0], jnp.zeros(target.weights.shape[0])])
     begun = time.process_time()
-    tuned = steppe.tune_ladder(
-        both, steppe.parallel_tempering(base=layerwise_gibbs()), key=jax.random.key(0), num_chains=2
+    recipe = steppe.parallel_tempering(
+        base=layerwise_gibbs(), reference=make_reference(target, data, options)
     )
+    tuned = steppe.tune_ladder(both, recipe, key=jax.random.key(0), num_chains=2, num_steps=400)
     run = steppe.sample(
         both,
         tuned.recipe,
@@ -54,6 +55,7 @@ def main() -> None:
     visible = run.levels[..., : target.domain.num_sites]
     likelihood = float(np.mean(evaluate(target, test))) - evidence.value
     record = {
+        "reference": options.reference,
         "num_rungs": len(tuned.inverse_temperatures),
         "barrier": evidence.barrier,
         "round_trips": evidence.round_trips,
@@ -78,9 +80,20 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=4000)
     parser.add_argument("--thinning", type=int, default=4)
     parser.add_argument("--chains", type=int, default=8)
+    parser.add_argument("--reference", choices=("data", "biases", "uniform"), default="data")
     parser.add_argument("--out")
     parser.add_argument("--picture")
     return parser.parse_args()
+
+
+def make_reference(target, data: Path, options: argparse.Namespace) -> np.ndarray | None:
+    """Probabilities of both layers at the hot end: uniform, the biases, or frequencies of training pixels."""
+    if options.reference == "uniform":
+        return None
+    if options.reference == "biases":
+        return target.bias_reference()
+    pixels = steppe.datasets.load("mnist", data=data).train.x.reshape(-1, 784) > 0.5
+    return np.concatenate([np.clip(pixels.mean(axis=0), 0.01, 0.99), np.full(len(target.hidden_bias), 0.5)])
 
 
 def read_rbm(data: Path):

@@ -21,6 +21,7 @@ if _TYPE_CHECKING:
     from steppe.modes import FlatModes, find_flat_modes
     from steppe.population import Population, anneal_population
     from steppe.recommend import Recommendation, recommend
+    from steppe.references import mean_field
     from steppe.run.adaptation import Adapt
     from steppe.run.anneal import Annealed, LocalOptima, anneal
     from steppe.run.observables import Observable
@@ -66,6 +67,7 @@ if _TYPE_CHECKING:
         "Population",
         "count_states",
         "StateCounts",
+        "mean_field",
         "tune_ladder",
         "TunedLadder",
         "anneal",
@@ -94,6 +96,7 @@ _PLACES = {
     "steppe.modes": ("FlatModes", "find_flat_modes"),
     "steppe.population": ("Population", "anneal_population"),
     "steppe.recommend": ("Recommendation", "recommend"),
+    "steppe.references": ("mean_field",),
     "steppe.run.adaptation": ("Adapt",),
     "steppe.run.anneal": ("Annealed", "LocalOptima", "anneal"),
     "steppe.run.observables": ("Observable",),

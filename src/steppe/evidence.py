@@ -45,8 +45,8 @@ class KnowsEvidence(Protocol):
         """`log Z` as a sum, if there is a short one."""
         ...
 
-    def make_tempered(self) -> tuple[Target, Recipe]:
-        """Return a target of the same `log Z` that tempers well, and how its replicas move."""
+    def make_tempered(self) -> tuple[Target, Recipe, np.ndarray | None]:
+        """Return a target of the same `log Z` that tempers well, how its replicas move, and a reference."""
         ...
 
     def anneal_weights(self, key: Array, num_chains: int, num_temperatures: int) -> LogWeights:
@@ -179,8 +179,8 @@ def log_normalizer(
     tune_key, run_key, uniform_key, anneal_key = jax.random.split(key, 4)
     own = target if isinstance(target, KnowsEvidence) else None
     if recipe is None and own is not None:
-        target, base = own.make_tempered()
-        recipe = parallel_tempering(base=base)
+        target, base, reference = own.make_tempered()
+        recipe = parallel_tempering(base=base, reference=reference)
     tempered = parallel_tempering() if recipe is None else recipe
     block = find_tempered(tempered)
     if block is None or float(block.inverse_temperatures[0]) != 0:
@@ -232,8 +232,10 @@ def estimate_from_run(run: Run, target: Target, *, key: Array) -> Evidence:
     betas = np.asarray(block.inverse_temperatures, float)
     values = run.trace.statistic("rung_log_density").astype(float)
     ratio, error, freedom, rejections = _bridge(betas, values)
-    fraction = _measure_allowed(target, key)
-    start = math.log(target.domain.num_states) + fraction.value
+    fraction = _measure_allowed(target, key, block.reference)
+    start = fraction.value
+    if block.reference is None:  # a reference sums to 1
+        start += math.log(target.domain.num_states)
     tempered = _interval(ratio + start, math.hypot(error, fraction.standard_error), freedom)
     trips = run.trace.statistic("round_trips").astype(int)
     return Evidence(tempered, rejections=rejections, round_trips=int((trips[:, -1] - trips[:, 0]).sum()))
@@ -258,15 +260,21 @@ def _evaluate(target: Target, positions: Array) -> Array:
     return jax.lax.map(target.log_density, positions, batch_size=1024)
 
 
-def _measure_allowed(target: Target, key: Array) -> Estimate:
-    """Logarithm of the fraction of states that are not forbidden, by uniform draws."""
-    keys = jax.random.split(key, NUM_UNIFORM)
-    values = np.asarray(_evaluate(target, jax.vmap(target.domain.draw)(keys)))
+def _measure_allowed(target: Target, key: Array, reference: Array | None) -> Estimate:
+    """Logarithm of the probability of states that are not forbidden, by draws of the reference."""
+    domain = target.domain
+    if reference is None:
+        states = jax.vmap(domain.draw)(jax.random.split(key, NUM_UNIFORM))
+    else:
+        levels = jax.random.categorical(key, reference, shape=(NUM_UNIFORM, domain.num_sites))
+        states = domain.from_levels(levels)
+    values = np.asarray(_evaluate(target, states))
     allowed = float(np.mean(values > -np.inf))
     if allowed == 0:
+        drawn = "uniform states" if reference is None else "states of the reference"
         raise RunError(
-            f"None of {NUM_UNIFORM} uniform states is allowed (`U > −inf`), so the sum at β = 0 is not "
-            "known. Give forbidden states a finite penalty."
+            f"None of {NUM_UNIFORM} {drawn} is allowed (`U > −inf`), so the sum at β = 0 is "
+            "not known. Give forbidden states a finite penalty."
         )
     error = math.sqrt((1 - allowed) / (allowed * NUM_UNIFORM))
     return Estimate(math.log(allowed), error, math.log(allowed) - 2 * error, math.log(allowed) + 2 * error)

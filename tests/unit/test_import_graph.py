@@ -27,6 +27,7 @@ LAYERS = [
     "random",
     "domain",
     "target",
+    "references",
     "kernel",
     "samplers",
     "recommend",

@@ -121,12 +121,16 @@ class JointDensity(eqx.Module):
         What is subtracted from `β U` at a state.
     inverse_temperature
         `β`.
+    field
+        Log-weights `ℓ` of the levels of every site, (site, level): `Σ_i ℓ_i(θ_i)` is added to `β U`. `None`
+        for none, which is all that a block without `takes_field` may be given.
     """
 
     target: Target
     coupling: Coupling
     penalty: Penalty = NoPenalty()
     inverse_temperature: Number = 1.0
+    field: Array | None = None
 
     @property
     def domain(self) -> Domain:
@@ -147,18 +151,48 @@ class JointDensity(eqx.Module):
         return ChainState(position, center, value, gradient, self.penalty.measure(self.target, position))
 
     def gradient(self, state: ChainState) -> Array:
-        """Gradient of `β U` and the coupling, which guides proposals; a penalty is left to the decision."""
+        """Gradient of `β U` and the coupling, which guides proposals; a penalty is left to the decision.
+
+        So is a field on more than two ordered levels, which has no gradient.
+        """
         assert state.gradient is not None
-        return self.inverse_temperature * state.gradient + self.coupling.pull(state.position, state.center)
+        gradient = self.inverse_temperature * state.gradient + self.coupling.pull(
+            state.position, state.center
+        )
+        if self.field is None:
+            return gradient
+        return gradient + field_gradient(self.domain, self.field)
 
     def change(self, new: ChainState, old: ChainState) -> Array:
         """Change of `β U` minus penalty between two states; differences before products and sums."""
         rise = self.inverse_temperature * (new.log_density - old.log_density)
-        return rise - self.penalty.change(self.domain, new, old)
+        rise = rise - self.penalty.change(self.domain, new, old)
+        if self.field is None:
+            return rise
+        return rise + total(
+            field_terms(self.domain, self.field, new.position)
+            - field_terms(self.domain, self.field, old.position)
+        )
 
     def coupling_terms(self, state: ChainState) -> Array:
         """Coupling log-density at a state, term by term."""
         return self.coupling.log_density_terms(state.position, state.center)
+
+
+def field_terms(domain: Domain, field: Array, position: Array) -> Array:
+    """`ℓ_i(θ_i)` of every site."""
+    levels = domain.to_levels(position)
+    if domain.is_two_level:
+        return jnp.where(levels == 0, field[:, 0], field[:, 1])
+    return jnp.take_along_axis(field, levels[:, None].astype(jnp.int32), axis=1)[:, 0]
+
+
+def field_gradient(domain: Domain, field: Array) -> Array:
+    """Gradient of a field where it is linear in a position: on two levels, or one-hot; else 0."""
+    if domain.is_two_level and len(domain.shape) == 1:
+        low, high = (domain.from_levels(jnp.full(domain.num_sites, level)) for level in (0, 1))
+        return (field[:, 1] - field[:, 0]) / (high - low)
+    return field if domain.shape == field.shape else jnp.zeros(domain.shape, field.dtype)
 
 
 def subtract_sums(first: Sequence[Array], second: Sequence[Array]) -> Array:

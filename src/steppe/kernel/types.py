@@ -221,6 +221,11 @@ class Block(Protocol[Own]):
         """Whether it steps many chains faster where they stand on the last axis."""
         ...
 
+    @property
+    def takes_field(self) -> bool:
+        """Whether it leaves a density invariant that has a field beside `β U`."""
+        ...
+
     def prepare(self, target: Target) -> "Block":
         """Return the block with what it computes once for a target; most return themselves."""
         ...
@@ -262,6 +267,7 @@ class Unprepared:
     """What blocks share that compute nothing once for a target and step chain by chain."""
 
     chains_last = False
+    takes_field = False
 
     def prepare(self, target: Target) -> Self:
         """Return the block itself."""

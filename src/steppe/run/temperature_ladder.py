@@ -138,7 +138,7 @@ def _with_ladder(recipe: "Recipe", betas: np.ndarray, scales: np.ndarray, fate: 
         if not isinstance(block, TemperedBlock):
             return block
         arrays = jnp.asarray(betas, float), jnp.asarray(scales, float)
-        return TemperedBlock(block.block, *arrays, fate)  # pyright: ignore[reportArgumentType]
+        return TemperedBlock(block.block, *arrays, block.reference, fate)  # pyright: ignore[reportArgumentType]
 
     return dataclasses.replace(recipe, blocks=tuple(map(replace, recipe.blocks)))
 

@@ -6,6 +6,8 @@ from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.acceptance import Metropolis
@@ -19,7 +21,7 @@ from steppe.kernel.proposals.site_proposal import Balancing, Differences, choose
 from steppe.pytree import Relative
 from steppe.samplers.langevin import ADJUSTED_STEP, dmala
 from steppe.samplers.registry import register
-from steppe.validation import choice, count, number, positive, within
+from steppe.validation import choice, count, number, positive, real_array, shorten, within
 
 __all__ = ["dlmc", "dmala_cyclical", "parallel_tempering", "pas"]
 
@@ -167,6 +169,7 @@ def parallel_tempering(
     base: Recipe | None = None,
     inverse_temperatures: Sequence[float] | None = None,
     num_rungs: int | None = None,
+    reference: ArrayLike | None = None,
 ) -> Recipe:
     """Any adjusted recipe without center, run at several temperatures whose replicas swap places.
 
@@ -180,6 +183,11 @@ def parallel_tempering(
     num_rungs
         Number of temperatures, if they are adapted; by default about twice the barrier `Λ` of the target, and
         one more.
+    reference
+        Probabilities of the product distribution `ρ` at `β = 0`, uniform by default: of the upper level of
+        every site on two levels, or (site, level). One near the target, such as `steppe.mean_field(target)`
+        or that of an RBM without its weights, lowers the barrier. Rung `r` has the density
+        `ρ^{1 − β_r} exp{β_r U}`.
 
     Notes
     -----
@@ -203,8 +211,31 @@ def parallel_tempering(
     else:
         betas = np.array(_check_ladder(name, inverse_temperatures))
     fate = "fixed" if inverse_temperatures is not None else "adapted" if num_rungs is None else "placed"
-    block = TemperedBlock(within.blocks[0], jnp.asarray(betas), jnp.ones(len(betas)), fate)
+    logs = None
+    if reference is not None:
+        logs = check_reference(f"{name}(reference=...)", reference)
+        if not within.blocks[0].takes_field:
+            raise CompositionError(
+                f"`{name}(reference=...)` needs a base that takes one, such as `dmala()`, `gwg()`, `pas()` "
+                f"or `layerwise_gibbs()` of an RBM; got {within!r}."
+            )
+    block = TemperedBlock(within.blocks[0], jnp.asarray(betas), jnp.ones(len(betas)), logs, fate)
     return recipe(name, block, penalty=within.penalty)
+
+
+def check_reference(given: str, value: ArrayLike) -> Array:
+    """Return the log-probabilities of a product distribution that forbids no state, (site, level)."""
+    table = np.asarray(real_array(given, value, error=RecipeError), float)
+    if table.ndim == 1:
+        table = np.stack([1 - table, table], axis=1)
+    is_table = table.ndim == 2 and table.size > 0
+    if not is_table or not (table > 0).all() or not np.allclose(table.sum(axis=1), 1, atol=1e-4):
+        raise RecipeError(
+            f"`{given}` must be a distribution of every site that gives each level some probability: numbers "
+            "between 0 and 1 of the upper level, or (site, level) with rows that sum to 1; got "
+            f"{shorten(value)}."
+        )
+    return jnp.log(jnp.asarray(table / table.sum(axis=1, keepdims=True)))
 
 
 def _can_be_tempered(base: Recipe) -> bool:

@@ -5,6 +5,7 @@ from typing import NamedTuple, NoReturn
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -14,10 +15,10 @@ from steppe.errors import DomainError, TargetError
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
-from steppe.kernel.parameters import Number
 from steppe.kernel.types import POSITION, ChainState, StepInfo, Unprepared
 from steppe.numerics import total
 from steppe.random import draws
+from steppe.references import MIN_PROBABILITY
 from steppe.target import Target
 from steppe.targets.checks import array_of_shape, real_array
 from steppe.targets.rbm_normalizer import LogWeights, anneal_rbm, sum_smaller_layer
@@ -55,8 +56,8 @@ class Rbm(LinearUnits):
         layers = Product(visible=self.domain, hidden=Binary(self.weights.shape[0]))
         return RbmWithHidden(layers, self)
 
-    def resample(self, key: Array, beta: Number, state: ChainState, inputs: Array) -> Resampled:
-        """Draw the hidden layer and the visible one; what `exp{β U}` leaves to decide."""
+    def resample(self, key: Array, density: JointDensity, state: ChainState, inputs: Array) -> Resampled:
+        """Draw the hidden layer and the visible one; what `exp{β U}` and a field leave to decide."""
         key_hidden, key_visible = jax.random.split(key)
         dtype = state.position.dtype
         hidden = draws.flips(key_hidden, inputs).astype(dtype)
@@ -65,15 +66,25 @@ class Rbm(LinearUnits):
         log_density = self.total(self.unit.value(inputs), position)
         new = state._replace(position=position, log_density=log_density)
         # The draw is reversible for `exp U`; at another temperature the rest is decided. At 1 it is all.
-        return Resampled(new, inputs, (beta - 1) * (log_density - state.log_density))
+        return Resampled(new, inputs, density.change(new, state) - (log_density - state.log_density))
 
     def sum_states(self) -> float | None:
         """`log Z`, summed over the smaller layer if it has at most 20 bits."""
         return sum_smaller_layer(self.weights, self.hidden_bias, self.visible_bias)
 
-    def make_tempered(self) -> tuple[Target, Recipe]:
-        """Return what tempers well and has the same `log Z`: both layers, one given the other."""
-        return self.with_hidden(), layerwise_gibbs()
+    def bias_reference(self) -> np.ndarray:
+        """Probabilities that bits of both layers are 1 in the RBM without weights, visible bits first.
+
+        A reference for `steppe.parallel_tempering(base=layerwise_gibbs(), reference=...)` on
+        `rbm.with_hidden()`.
+        """
+        biases = np.concatenate([np.asarray(self.visible_bias, float), np.asarray(self.hidden_bias, float)])
+        # No bit is certain, so that no state is forbidden.
+        return np.clip(1 / (1 + np.exp(-biases)), MIN_PROBABILITY, 1 - MIN_PROBABILITY)
+
+    def make_tempered(self) -> tuple[Target, Recipe, np.ndarray | None]:
+        """Return what tempers well and has the same `log Z`: both layers, from the RBM without weights."""
+        return self.with_hidden(), layerwise_gibbs(), self.bias_reference()
 
     def anneal_weights(self, key: Array, num_chains: int, num_temperatures: int) -> LogWeights:
         """Annealed importance sampling from the RBM without weights, by layer-wise Gibbs."""
@@ -110,12 +121,16 @@ class RbmWithHidden(Target):
         """Inputs of the hidden bits."""
         return self.rbm.inputs(self.split(position)[0])
 
-    def resample(self, key: Array, beta: Number, state: ChainState, inputs: Array) -> Resampled:
+    def resample(self, key: Array, density: JointDensity, state: ChainState, inputs: Array) -> Resampled:
         """Draw each layer given the other at an inverse temperature; nothing is left to decide."""
         key_hidden, key_visible = jax.random.split(key)
-        rbm, dtype = self.rbm, state.position.dtype
-        hidden = draws.flips(key_hidden, beta * inputs).astype(dtype)
-        visible = draws.flips(key_visible, beta * (hidden @ rbm.weights + rbm.visible_bias)).astype(dtype)
+        rbm, dtype, beta = self.rbm, state.position.dtype, density.inverse_temperature
+        field_visible, field_hidden = 0.0, 0.0
+        if density.field is not None:
+            field_visible, field_hidden = self.split(density.field[:, 1] - density.field[:, 0])
+        hidden = draws.flips(key_hidden, beta * inputs + field_hidden).astype(dtype)
+        logits = beta * (hidden @ rbm.weights + rbm.visible_bias) + field_visible
+        visible = draws.flips(key_visible, logits).astype(dtype)
         inputs = rbm.inputs(visible)
         new = state._replace(
             position=jnp.concatenate([visible, hidden], axis=-1),
@@ -183,6 +198,7 @@ class LayerwiseGibbsBlock(Unprepared, eqx.Module):
     is_adjusted = True
     uses_gradient = False
     moves_replicas = False
+    takes_field = True
 
     def init(self, density: JointDensity, state: ChainState, previous: Array | None = None) -> Array:
         """Evaluate the inputs of the hidden bits."""
@@ -204,8 +220,8 @@ class LayerwiseGibbsBlock(Unprepared, eqx.Module):
         self, keys: Keys, density: JointDensity, state: ChainState, own: Array
     ) -> tuple[ChainState, Array, StepInfo]:
         """Resample both layers once."""
-        target, beta = _check_rbm(density.target), density.inverse_temperature
-        new, inputs, log_ratio = target.resample(keys.position, beta, state, own)
+        target = _check_rbm(density.target)
+        new, inputs, log_ratio = target.resample(keys.position, density, state, own)
         is_accepted = draws.log_uniform(keys.accept) < log_ratio
         kept = (state, own)
         new, own = jax.tree.map(lambda new, old: jnp.where(is_accepted, new, old), (new, inputs), kept)

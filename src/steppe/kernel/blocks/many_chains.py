@@ -36,6 +36,7 @@ class ManyChainsBlock(eqx.Module):
     uses_gradient = False
     moves_replicas = False
     chains_last = True
+    takes_field = False
 
     def init(self, density: JointDensity, state: ChainState, previous: tuple[()] | None = None) -> tuple[()]:
         """Nothing is remembered."""

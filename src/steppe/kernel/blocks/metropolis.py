@@ -54,6 +54,11 @@ class ProposalBlock(eqx.Module, Generic[Value]):
         """Whether the joint density is left invariant."""
         return self.acceptance.is_adjusted or self.proposal.is_conditional
 
+    @property
+    def takes_field(self) -> bool:
+        """Whether a field is decided on."""
+        return self.acceptance.is_adjusted
+
     def init(self, density: JointDensity, state: ChainState, previous: tuple[()] | None = None) -> tuple[()]:
         """Nothing is remembered."""
         return ()
@@ -145,6 +150,11 @@ class AroundBlock(eqx.Module, Generic[Inner]):
     def chains_last(self) -> bool:
         """Whether the block steps many chains faster where they stand on the last axis."""
         return self.block.chains_last
+
+    @property
+    def takes_field(self) -> bool:
+        """Whether the block leaves a density with a field invariant."""
+        return self.block.takes_field
 
     def check(self, name: str, target: Target) -> None:
         """Refuse what the block refuses."""

@@ -8,6 +8,7 @@ their rungs move: a swap exchanges two integers. What is seen is the replica at 
 """
 
 import dataclasses
+from functools import partial
 from typing import Literal, NamedTuple, NoReturn
 
 import equinox as eqx
@@ -16,13 +17,14 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import PyTree
 
-from steppe.errors import DomainError
+from steppe.errors import CompositionError, DomainError
 from steppe.kernel.blocks.metropolis import AroundBlock
-from steppe.kernel.density import JointDensity
+from steppe.kernel.density import JointDensity, field_terms
 from steppe.kernel.keys import Keys
 from steppe.kernel.parameters import scale_parameter
 from steppe.kernel.types import Block, ChainState, RungStatistics, StepInfo
 from steppe.random import draws
+from steppe.target import Target
 
 # Stands for β = 0, at which a forbidden state (`U = −inf`) would weigh `0 · ∞`; so it weighs 0.
 SMALLEST_BETA = 1e-30
@@ -71,6 +73,9 @@ class TemperedBlock(AroundBlock[Block]):
         `β_r`, increasing to 1, relative to that of the density.
     step_scales
         By what the step size of the block is multiplied at every rung.
+    reference
+        Log-probabilities `ℓ` of the levels of every site, (site, level), of the product distribution `ρ` at
+        `β = 0`: rung `r` has the density `ρ^{1 − β_r} exp{β_r U}`. `None` for the uniform one.
     fate
         What becomes of the ladder before a run: `"adapted"` (number and place of the rungs), `"placed"`
         (their place), or `"fixed"`.
@@ -80,6 +85,7 @@ class TemperedBlock(AroundBlock[Block]):
 
     inverse_temperatures: Array
     step_scales: Array
+    reference: Array | None = None
     fate: Literal["adapted", "placed", "fixed"] = eqx.field(static=True, default="fixed")
 
     moves_replicas = False
@@ -129,8 +135,10 @@ class TemperedBlock(AroundBlock[Block]):
         def move(
             beta: Array, scale: Array, key: Array, accept_key: Array, replica: Replica
         ) -> tuple[Replica, StepInfo]:
+            field = None if self.reference is None else (1 - beta) * self.reference
             beta = jnp.maximum(beta, SMALLEST_BETA)
-            there = dataclasses.replace(density, inverse_temperature=density.inverse_temperature * beta)
+            scaled = density.inverse_temperature * beta
+            there = dataclasses.replace(density, inverse_temperature=scaled, field=field)
             here = Keys(keys.center, key, accept_key)
             block = scale_parameter(self.block, "step_size", scale)
             chain, memory, info = block.step(here, there, replica.chain, replica.memory)
@@ -145,7 +153,7 @@ class TemperedBlock(AroundBlock[Block]):
             betas, scales, move_keys, accept_keys, own.replicas
         )
         by_rung = invert(own.rung)
-        log_density = replicas.chain.log_density[by_rung]
+        log_density = self.heights(density, replicas)[by_rung]
         new_by_rung = self.swap(density, keys.center, own.num_rounds, log_density, by_rung)
         ladder = self._count_trips(own, replicas, invert(new_by_rung))
         seen = jax.tree.map(lambda leaf: jnp.take(leaf, new_by_rung[-1], axis=axis), replicas.chain)
@@ -166,6 +174,30 @@ class TemperedBlock(AroundBlock[Block]):
                 ),
             ),
         )
+
+    def heights(self, density: JointDensity, replicas: Replica) -> Array:
+        """`U` of every replica, minus `log ρ` where there is a reference: what `β_r` multiplies."""
+        chain, reference = replicas.chain, self.reference
+        if reference is None:
+            return chain.log_density
+        terms = jax.vmap(partial(field_terms, density.domain, reference), self.axis)(chain.position)
+        return chain.log_density - jnp.sum(terms, axis=-1) / density.inverse_temperature
+
+    def check(self, name: str, target: Target) -> None:
+        """Refuse what the block refuses, and a reference that does not fit the domain."""
+        self.block.check(name, target)
+        domain, reference = target.domain, self.reference
+        if reference is None:
+            return
+        if not domain.is_site_product or domain.is_ragged:
+            raise CompositionError(
+                f"`{name}(reference=...)` needs sites with as many levels each; got {domain!r}."
+            )
+        if reference.shape != (domain.num_sites, domain.max_levels):
+            raise CompositionError(
+                f"`{name}(reference=...)` has probabilities of shape {reference.shape} for "
+                f"{domain.num_sites} sites of {domain.max_levels} levels."
+            )
 
     def _count_trips(self, own: Ladder, replicas: Replica, rung: Array) -> Ladder:
         is_hot, is_cold = rung == 0, rung == self.num_rungs - 1
@@ -188,7 +220,7 @@ class TemperedBlock(AroundBlock[Block]):
             Rounds so far: an even number offers swaps to the pairs (0, 1), (2, 3), …, an odd one to the
             others.
         log_density, by_rung
-            `U` at every rung, and the replica there.
+            `U` (minus `log ρ`) at every rung, and the replica there.
         """
         pairs = jnp.arange(self.num_rungs - 1)
         uniforms = jax.vmap(lambda pair: draws.log_uniform(jax.random.fold_in(key, pair)))(pairs)

@@ -222,7 +222,9 @@ def compare_images(results: Results | None) -> Iterator[Compared]:
         for key in ("mse", "psnr", "ssim", "brightness"):
             metric = "“log-lik.”" if key == "brightness" else key.upper()
             what = f"{printed['sampler']} {printed['setting']} {metric}"
-            row = _find(results, "reconstruction", sampler=printed["sampler"], setting=printed["setting"])
+            row = _find(
+                results, "reconstruction--pictures", sampler=printed["sampler"], setting=printed["setting"]
+            )
             yield _beside_estimate(what, float(printed[key]), None if row is None else row.get(key), 1, 4)
 
 

@@ -1,5 +1,6 @@
 """Images of an RBM: spoiling, measures, and the whole experiment at a small size."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,8 +12,15 @@ from steppe_edlp.engine import carry_out
 from steppe_edlp.experiment import EXPERIMENTS
 from steppe_edlp.figures import draw
 from steppe_edlp.rbm import run as protocol
-from steppe_edlp.rbm.images import compare, find_log_discrepancy, find_similarity, spoil
+from steppe_edlp.rbm.images import (
+    compare,
+    find_log_discrepancy,
+    find_similarity,
+    pass_through_pictures,
+    spoil,
+)
 from steppe_edlp.request import Request
+from steppe_edlp.work import Work
 
 RNG = np.random.default_rng(0)
 IMAGES = RNG.uniform(size=(50, 784)).astype(np.float32)
@@ -115,25 +123,41 @@ def packed(bits):
     return {"images": np.packbits(np.asarray(bits, np.uint8), axis=1), "log_density": np.zeros(len(bits))}
 
 
-def test_a_copier_is_perfect_against_the_spoiled_image_and_not_against_the_clean_one(copying):
-    found = protocol._reconstruct(copying, packed(np.ones((4, 64))), 0)
+def test_a_copier_is_perfect_against_the_spoiled_image_and_not_against_the_clean_one(copying, tmp_path):
+    found = protocol._reconstruct(
+        copying, Work(tmp_path, "", "", False), "i", lambda: packed(np.ones((4, 64))), 0
+    )
     np.testing.assert_allclose(found["itself"][:, 0], 0)
     assert found["clean"][0, 0] == 0
     assert (found["clean"][1:, 0] > 1e-3).all()
 
 
-def test_digits_are_counted_for_the_sampler_that_drew_them(copying):
+def test_digits_are_counted_for_the_sampler_that_drew_them(copying, tmp_path):
     def images(number):
         bits = np.zeros((30, 64))
         bits[:, :number] = 1
         return packed(bits)
 
     ground = np.zeros((5, 64), np.uint8)
-    answers = {"reference": {"images": ground}, "images-dula-0": images(3), "images-dmala-0": images(7)}
-    found = protocol._classify(copying, answers, {"dula": None, "dmala": None}, [0])
+    own = {"images": ground, "log_density": 0.0, "floor": 0.0, "shown": ground}
+    answers = {"reference": own, "images-dula-0": images(3), "images-dmala-0": images(7)}
+    draws = {key: partial(dict, answer) for key, answer in answers.items()}
+    work = Work(tmp_path, "", "", False)
+    found = protocol._classify(copying, work, draws, {"dula": None, "dmala": None}, [0])
     dula, dmala = (found["samplers"][name] for name in ("dula", "dmala"))
     assert dula["counts"].tolist() == [[0, 0, 0, 30, 0, 0, 0, 0, 0, 0]]
     assert dmala["counts"].tolist() == [[0, 0, 0, 0, 0, 0, 0, 30, 0, 0]]
     assert found["reference"].tolist() == [5, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     assert dula["discrepancy"] < dmala["discrepancy"]
     assert (dula["shown"].sum(axis=1) == 3).all()
+
+
+def test_pictures_keep_blank_and_full_images_and_blur_edges():
+    bits = np.zeros((3, 784), np.float32)
+    bits[1], bits[2].reshape(28, 28)[:, :14] = 1, 1
+    found = pass_through_pictures(bits)
+    np.testing.assert_allclose(found[:2], bits[:2], atol=1e-6)
+    edge = found[2].reshape(28, 28)[5]
+    assert (edge[:12] == 1).all()
+    assert (edge[16:] == 0).all()
+    assert ((edge > 0) & (edge < 1)).any()

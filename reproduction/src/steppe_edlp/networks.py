@@ -139,7 +139,12 @@ def cross_entropy(network: Any, x: Array, y: Array) -> Array:
 
 
 def train_auto_encoder(
-    images: np.ndarray, *, key: Array, num_epochs: int = 25, progress: bool | None = None
+    images: np.ndarray,
+    *,
+    key: Array,
+    num_epochs: int = 25,
+    keeps_last: bool = False,
+    progress: bool | None = None,
 ) -> AutoEncoder:
     """Train an auto-encoder by the paper's protocol: Adam at 0.001, batches of 64, 25 epochs.
 
@@ -151,15 +156,16 @@ def train_auto_encoder(
         Random key of weights and batches.
     num_epochs
         Passes through the images.
+    keeps_last
+        Whether the last batch of a pass is used although it is smaller.
     progress
         Show a progress bar; by default when standard error is a terminal.
     """
     key_weights, key = jax.random.split(random_key("train_auto_encoder", key))
     network = make_auto_encoder(key_weights, find_side(np.shape(images)[-1]))
     labels = np.zeros(len(images), np.int32)
-    return fit(
-        network, reconstruction_error, images, labels, key=key, num_epochs=num_epochs, progress=progress
-    )
+    options: dict[str, Any] = {"num_epochs": num_epochs, "keeps_last": keeps_last, "progress": progress}
+    return fit(network, reconstruction_error, images, labels, key=key, **options)
 
 
 def train_lenet(
@@ -189,9 +195,10 @@ def fit(
     num_epochs: int,
     batch_size: int = 64,
     learning_rate: float = 1e-3,
+    keeps_last: bool = False,
     progress: bool | None = None,
 ) -> Any:
-    """Minimise a loss by Adam over shuffled batches, the last incomplete one left out.
+    """Minimise a loss by Adam over shuffled batches, the last incomplete one left out unless it is kept.
 
     Parameters
     ----------
@@ -205,6 +212,8 @@ def fit(
         Random key of the batches.
     num_epochs, batch_size, learning_rate
         Numbers of the protocol.
+    keeps_last
+        Whether the last batch of a pass is used although it is smaller.
     progress
         Show a progress bar; by default when standard error is a terminal.
     """
@@ -218,8 +227,11 @@ def fit(
     with count_bar("training", num_epochs, progress) as report:
         for epoch in range(num_epochs):
             order = jax.random.permutation(jax.random.fold_in(key, epoch), len(images))
-            batches = order[: len(order) // batch_size * batch_size].reshape(-1, batch_size)
-            network, memory = train(network, memory, rows, labels, batches, rate, loss=loss)
+            whole = len(order) // batch_size * batch_size
+            batches = [order[:whole].reshape(-1, batch_size)]
+            batches += [order[None, whole:]] if keeps_last and whole < len(order) else []
+            for part in batches:
+                network, memory = train(network, memory, rows, labels, part, rate, loss=loss)
             report(epoch + 1)
     return network
 

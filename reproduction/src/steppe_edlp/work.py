@@ -94,9 +94,16 @@ class Work:
 
     def intermediate(self, key: str, piece: Piece) -> Content:
         """Return the answer of a piece that others need, which is too large to be part of a record."""
+        place = self
+        if self._unfinished is not None:
+            place = Work(self._unfinished, self._digest, key, self._progress)
+        kept = place._kept(key)
+        return place.one(key, piece) if kept is None else decoded(kept["answer"])
+
+    def prepare(self, pieces: Mapping[str, Piece]) -> None:
+        """Find intermediate answers that other pieces need; of a record, only when one of those is run."""
         if self._unfinished is None:
-            return self.one(key, piece)
-        return Work(self._unfinished, self._digest, key, self._progress).one(key, piece)
+            self.all(pieces)
 
     def checkpoint(self, key: str) -> "Checkpoint | None":
         """Where a long piece may leave how far it came; `None` where pieces are short."""

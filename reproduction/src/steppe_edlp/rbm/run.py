@@ -1,7 +1,7 @@
 """An RBM, images of every sampler, and auto-encoders trained on them."""
 
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from steppe import datasets, samplers
+from steppe.errors import RunError
 from steppe.intervals import estimate_smallest
 from steppe.kernel.compose import Recipe
 from steppe.results import Estimate
@@ -17,7 +18,14 @@ from steppe.training import log_likelihood, train_rbm
 from steppe_edlp import networks
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.rbm.drawing import Length, draw_images, draw_reference
-from steppe_edlp.rbm.images import CONDITIONS, METRICS, compare, find_log_discrepancy, spoil
+from steppe_edlp.rbm.images import (
+    CONDITIONS,
+    METRICS,
+    compare,
+    find_log_discrepancy,
+    pass_through_pictures,
+    spoil,
+)
 from steppe_edlp.request import Found, Request, Row, find_digests
 from steppe_edlp.work import Content, Piece, Work
 
@@ -26,8 +34,13 @@ NUM_CODERS = 5  # auto-encoders per set of images in the paper
 NUM_SHOWN = 25
 TILT_PER_SITE = 1 / 8
 REFERENCE = "layer-wise Gibbs"
-AGAINST = {"clean": "the clean image", "itself": "the spoiled image itself, as the authors did"}
+AGAINST = {
+    "clean": "the clean image",
+    "itself": "the spoiled image itself, as the authors did",
+    "pictures": "the spoiled image itself, after training on pictures of 21 × 21 points, as the authors did",
+}
 MEANING = {
+    "pictures": "The authors' programs write samples as 21 × 21 points and read them back at 28 × 28.",
     "clean": "A robust network removes the noise or fills the gap, so it is scored against the original.",
     "itself": "Scored this way, a network that copies noise and gaps does best.",
 }
@@ -39,7 +52,12 @@ class Setting(NamedTuple):
     request: Request
     size: SimpleNamespace
     data: datasets.Dataset
-    target: Rbm
+    find_target: Callable[[], Rbm]
+
+    @property
+    def target(self) -> Rbm:
+        """The RBM, trained when it is first needed."""
+        return self.find_target()
 
     @property
     def mean_image(self) -> np.ndarray:
@@ -51,9 +69,14 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     """Carry out the experiment on 8 × 8 digits, or on MNIST where data are given."""
     size = experiment.size(request)
     data = datasets.load("digits" if request.data is None else "mnist", data=request.data)
-    trained = work.one("machine", partial(_train, request, size, data))
-    target = rbm(*(trained[name] for name in ("weights", "hidden", "visible")))
-    setting, recipes = Setting(request, size, data, target), experiment.make_recipes(request)
+
+    @cache
+    def find_target() -> Rbm:
+        trained = work.intermediate("machine", partial(_train, request, size, data))
+        return rbm(*(trained[name] for name in ("weights", "hidden", "visible")))
+
+    work.prepare({"machine": partial(_train, request, size, data)})
+    setting, recipes = Setting(request, size, data, find_target), experiment.make_recipes(request)
     if "roughness_tilted" in recipes:
         strength = TILT_PER_SITE * data.train.x.shape[1]
         step_size = experiment.recipes["roughness_tilted"]["step_size"]
@@ -68,17 +91,21 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
         for seed in seeds
         for name, recipe in recipes.items()
     }
-    answers = work.all(shared | images)
-    judges: dict[str, Piece] = {"modes": partial(_classify, setting, answers, recipes, seeds)}
-    judges |= {
+    work.prepare(shared | images)
+    needed = {"normalizer": shared.pop("normalizer")}
+    judges = {
         f"judged-{name}-{seed}-{coder}": partial(
-            _reconstruct, setting, answers[f"images-{name}-{seed}"], coder
+            _reconstruct, setting, work, f"images-{name}-{seed}", images[f"images-{name}-{seed}"], coder
         )
         for name in recipes
         for seed in seeds
         for coder in _list_coders(request, seed)
     }
-    answers = answers | work.all(judges)
+    classify = partial(_classify, setting, work, shared | images, recipes, seeds)
+    pieces: dict[str, Piece] = {**needed, **judges, "modes": classify}
+    answers = work.all(pieces)
+    if missing := [key for key in pieces if key not in answers]:
+        raise RunError(f"The record of rbm lacks {len(missing)} of {len(pieces)} cells, {missing[0]} first.")
     found = {name: _gather(request, answers, name, seeds) for name in recipes}
     return _describe(experiment, setting, recipes, seeds, found, answers)
 
@@ -135,24 +162,40 @@ def _unpack(setting: Setting, answer: Content) -> np.ndarray:
     return np.unpackbits(answer["images"], axis=1)[:, : setting.data.train.x.shape[1]]
 
 
-def _reconstruct(setting: Setting, answer: Content, coder: int) -> Content:
+def _reconstruct(setting: Setting, work: Work, key: str, draw: Piece, coder: int) -> Content:
     """Train an auto-encoder on images and let it reconstruct test images, clean and spoiled."""
-    images, key = _unpack(setting, answer).astype(np.float32), jax.random.key(30_000 + coder)
-    network = networks.train_auto_encoder(images, key=key, num_epochs=setting.size.num_epochs, progress=False)
-    clean = setting.data.test.x
+    answer = work.intermediate(key, draw)
+    images = _unpack(setting, answer).astype(np.float32)
+    clean, is_sound = setting.data.test.x, setting.request.is_sound
     inputs = [spoil(clean, condition, SPOILING_SEED) for condition in CONDITIONS]
-    outputs = [networks.apply(network, part) for part in inputs]
-    pairs = list(zip(outputs, inputs, strict=True))
-    return {
-        "itself": np.asarray([compare(output, given) for output, given in pairs]),
+
+    def reconstruct(given: np.ndarray) -> list[np.ndarray]:
+        network = networks.train_auto_encoder(
+            given,
+            key=jax.random.key(30_000 + coder),
+            num_epochs=setting.size.num_epochs,
+            keeps_last=not is_sound,  # the authors' batches include the last, smaller one
+            progress=False,
+        )
+        return [networks.apply(network, part) for part in inputs]
+
+    outputs = reconstruct(images)
+    scores = {
+        "log_density": float(answer["log_density"].mean()),
+        "itself": np.asarray([compare(*pair) for pair in zip(outputs, inputs, strict=True)]),
         "clean": np.asarray([compare(output, clean) for output in outputs]),
     }
+    if not is_sound:
+        lossy = zip(reconstruct(pass_through_pictures(images)), inputs, strict=True)
+        scores["pictures"] = np.asarray([compare(*pair) for pair in lossy])
+    return scores
 
 
 def _classify(
-    setting: Setting, answers: Mapping[str, Content], recipes: Mapping[str, Any], seeds: list[int]
+    setting: Setting, work: Work, draws: Mapping[str, Piece], recipes: Mapping[str, Any], seeds: list[int]
 ) -> Content:
     """Train LeNet on the data and let it say which digits the images show; and compare sets of images."""
+    answers = {key: work.intermediate(key, draw) for key, draw in draws.items()}
     train, test = setting.data.train, setting.data.test
     num_epochs = max(1, round(setting.size.num_lessons / len(train.x)))
     key = jax.random.key(40_001)
@@ -173,17 +216,19 @@ def _classify(
             "shown": sets[0][np.linspace(0, len(sets[0]) - 1, NUM_SHOWN).astype(int)],
         }
     accuracy = networks.find_accuracy(network, test.x, test.y)
-    return {"accuracy": accuracy, "reference": count(ground), "samplers": of_samplers}
+    own = {key: answers["reference"][key] for key in ("log_density", "floor", "shown")}
+    return {"accuracy": accuracy, "reference": count(ground), "ground": own, "samplers": of_samplers}
 
 
 def _gather(request: Request, answers: Mapping[str, Content], name: str, seeds: list[int]) -> Content:
     """Everything about one sampler, the first axis counting seeds (or auto-encoders, as published)."""
     coders = [(seed, coder) for seed in seeds for coder in _list_coders(request, seed)]
     judged = [answers[f"judged-{name}-{seed}-{coder}"] for seed, coder in coders]
-    densities = [answers[f"images-{name}-{seed}"]["log_density"].mean() for seed in seeds]
+    first = {seed: next(iter(_list_coders(request, seed))) for seed in seeds}
+    densities = [np.float64(answers[f"judged-{name}-{seed}-{first[seed]}"]["log_density"]) for seed in seeds]
     return {
         **answers["modes"]["samplers"][name],
-        **{scored: np.stack([part[scored] for part in judged]) for scored in AGAINST},
+        **{scored: np.stack([part[scored] for part in judged]) for scored in AGAINST if scored in judged[0]},
         "log_density": np.stack(densities),
     }
 
@@ -200,7 +245,8 @@ def _describe(
     answers: Mapping[str, Content],
 ) -> Found:
     request, length = setting.request, Length(**setting.size.length)
-    reference, modes = answers["reference"], answers["modes"]
+    modes = answers["modes"]
+    reference = modes["ground"]
     own = "clean" if request.is_sound else "itself"
     counts = {
         REFERENCE: modes["reference"],
@@ -239,7 +285,7 @@ def _describe(
             "reconstruction": [
                 describe_reconstruction(request, name, part, scored, place)
                 for scored in AGAINST
-                if request.is_sound or scored == "itself"
+                if scored != ("pictures" if request.is_sound else "clean")
                 for name, part in found.items()
                 for place in range(len(CONDITIONS))
             ],

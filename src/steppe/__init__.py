@@ -22,6 +22,7 @@ if _TYPE_CHECKING:
     from steppe.population import Population, anneal_population
     from steppe.recommend import Recommendation, recommend
     from steppe.references import mean_field
+    from steppe.robust import Robustness, measure_robustness, robust
     from steppe.run.adaptation import Adapt
     from steppe.run.anneal import Annealed, LocalOptima, anneal
     from steppe.run.observables import Observable
@@ -59,6 +60,9 @@ if _TYPE_CHECKING:
         "Run",
         "open_run",
         "merge_shards",
+        "robust",
+        "measure_robustness",
+        "Robustness",
         "find_flat_modes",
         "FlatModes",
         "log_normalizer",
@@ -97,6 +101,7 @@ _PLACES = {
     "steppe.population": ("Population", "anneal_population"),
     "steppe.recommend": ("Recommendation", "recommend"),
     "steppe.references": ("mean_field",),
+    "steppe.robust": ("Robustness", "measure_robustness", "robust"),
     "steppe.run.adaptation": ("Adapt",),
     "steppe.run.anneal": ("Annealed", "LocalOptima", "anneal"),
     "steppe.run.observables": ("Observable",),

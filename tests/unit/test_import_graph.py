@@ -32,6 +32,7 @@ LAYERS = [
     "samplers",
     "recommend",
     "targets",
+    "robust",
     "datasets",
     "trace",
     "results",

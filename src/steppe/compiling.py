@@ -138,3 +138,9 @@ def _is_compiled_for_cpu(arguments: tuple[PyTree, ...]) -> bool:
 
 # Before anything is compiled: JAX looks at these settings once.
 keep_programs()
+
+
+def pad_rows(rows: np.ndarray, minimum: int = 16) -> np.ndarray:
+    """Rows, the first repeated until their number is a power of two: few sizes are compiled."""
+    size = max(minimum, 1 << max(len(rows) - 1, 0).bit_length())
+    return np.concatenate([rows, np.repeat(rows[:1], size - len(rows), axis=0)]) if len(rows) else rows

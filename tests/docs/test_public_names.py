@@ -12,10 +12,10 @@ MODULES = [
     "steppe.datasets",
     "steppe.diagnostics.exact",
     "steppe.diagnostics.flatness",
+    "steppe.routes",
     "steppe.theory",
     "steppe_edlp.theory.paper",
     "steppe.training",
-    "steppe.routes",
     "steppe.interop",
 ]
 

@@ -34,7 +34,6 @@ from steppe.kernel.compose import Recipe
 KEY = jax.random.key(0)
 MAX_SECONDS = 2.0
 BITS = np.array([[0.0, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]])
-TOURS = np.array([[0, 1, 2, 3, 4], [0, 2, 1, 3, 4], [0, 1, 3, 2, 4]])
 MATRIX = np.array([[0.0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]])
 EDGES = np.array([[0, 1], [1, 2], [2, 3]])
 CHAIN = np.array([[0.5, 0.5], [0.25, 0.75]])
@@ -123,13 +122,6 @@ def run() -> steppe.Run:
     return steppe.sample(target(), steppe.gibbs(), key=KEY, num_warmup=2, num_draws=8, progress=False)
 
 
-@cache
-def tour_run() -> steppe.Run:
-    cities = targets.tsp(coordinates=np.random.default_rng(0).uniform(size=(5, 2)))
-    recipe = steppe.uniform_permutation()
-    return steppe.sample(cities, recipe, key=KEY, num_warmup=2, num_draws=8, progress=False)
-
-
 def list_cases(folder: Path) -> list[Case]:
     """A call that works for every public function and for every class that users make."""
     u, key, out = target(), {"key": KEY}, str(folder)
@@ -187,14 +179,46 @@ def list_cases(folder: Path) -> list[Case]:
         steppe.Adapt: {"acceptance": 0.5, "flip_rate": None, "center_distance": None, "pooled": False},
         steppe.open_run: {"path": out},
         steppe.merge_shards: {"parts": out, "out": f"{out}/merged"},
+        steppe.robust: {
+            "target": u,
+            "flips": 2,
+            "flip_rate": None,
+            "scenarios": None,
+            "scenario": None,
+            "disturb": None,
+            "repair": None,
+            "risk": "mean",
+            "num_samples": 2,
+            "key": KEY,
+        },
+        steppe.measure_robustness: {
+            "target": u,
+            "positions": BITS,
+            **key,
+            "flips": None,
+            "flip_rate": 0.2,
+            "scenarios": None,
+            "scenario": None,
+            "disturb": None,
+            "repair": None,
+            "risk": "mean",
+            "num_samples": 4,
+        },
         steppe.find_flat_modes: {
             "target": u,
             **key,
+            "flips": 1,
+            "flip_rate": None,
+            "scenarios": None,
+            "scenario": None,
+            "disturb": None,
+            "repair": None,
+            "risk": "mean",
+            "max_loss": None,
+            "within": None,
             "num_modes": 2,
-            "budget": 20_000,
-            "flatness": "gap",
             "separation": None,
-            "coupling_variance": None,
+            "budget": 20_000,
             "initial": None,
             "progress": False,
         },
@@ -443,10 +467,6 @@ def list_cases(folder: Path) -> list[Case]:
         },
         theory.glu_gap_bound: {"target": u, "coupling_variance": 1.0},
         theory.quadratic_distribution: {"target": u, "inverse_step": 1.0},
-        routes.canonical_tours: {"tours": TOURS, "directed": False},
-        routes.cost_spread: {"costs": [1.0, 2.0]},
-        routes.distinct_tours: {"tours": TOURS, "directed": False},
-        routes.edge_distance: {"first": TOURS, "second": TOURS, "directed": False},
         routes.find_short_tours: {
             "target": targets.tsp(coordinates=np.random.default_rng(0).random((6, 2))),
             "key": KEY,
@@ -454,23 +474,6 @@ def list_cases(folder: Path) -> list[Case]:
             "num_bridges": 2,
             "num_neighbours": 3,
         },
-        routes.pairwise_mismatch_count: {"first": TOURS, "second": TOURS},
-        routes.rank_robust: {
-            "tours": TOURS,
-            "costs": [1.0, 2.0, 3.0],
-            "top": 2,
-            "radius": 4,
-            "target": None,
-            "tolerance": 0.02,
-        },
-        routes.robust_solutions: {
-            "run": tour_run(),
-            "top": 2,
-            "radius": 4,
-            "target": None,
-            "tolerance": 0.02,
-        },
-        routes.route_figures: {"tours": TOURS, "costs": [1.0, 2.0, 3.0]},
         training.log_likelihood: {"rbm": targets.rbm(**cube), "data": BITS[:, :3], **key},
         training.train_rbm: {
             "data": BITS,
@@ -597,8 +600,8 @@ GIVEN_BACK = {
     *("LocalOptima", "Until", "BlockModel", "Coloring", "Formula", "FixedCounts", "Knapsack", "NodeSet"),
     *("Partition", "FormulaInstance"),
     *("PlantedMixture", "PlantedPlateau", "Card", "Dataset", "GraphInstance", "Split", "TspInstance"),
-    *("Bound", "Constants", "Curvature", "Drift", "EffectiveStep", "RobustSolutions", "RouteFigures"),
-    *("Spread", "LogLikelihood", "TrainedRbm", "Mode", "BlackjaxMcmc", "BasinMass", "InteractionSpectrum"),
+    *("Bound", "Constants", "Curvature", "Drift", "EffectiveStep", "Robustness", "StrengthCurves"),
+    *("LogLikelihood", "TrainedRbm", "Mode", "BlackjaxMcmc", "BasinMass", "InteractionSpectrum"),
     *("LocalEntropy", "LocalSearch", "NoiseDrop", "Occupancy", "SingleSiteDifferences"),
 }
 

@@ -1,4 +1,4 @@
-"""`find_flat_modes` tells flat modes from sharp ones where the answer is known."""
+"""`find_flat_modes` finds the best modes and those that are worth most after the stated disturbance."""
 
 import jax
 import jax.numpy as jnp
@@ -7,14 +7,16 @@ import pytest
 
 import steppe
 from steppe.diagnostics.flatness import single_site_differences
-from steppe.errors import RecipeError, RunError, StartError
+from steppe.errors import RecipeError, RunError, StartError, TargetError
 from steppe.kernel.cost import EvaluationCounter
 from steppe.modes.local_search import Found
 from steppe.modes.plateau_walk import walk_plateaus
-from steppe.targets import paper_bernoulli, planted_mixture, planted_plateau, tsp_paper
+from steppe.targets import max_cut, paper_bernoulli, planted_mixture, planted_plateau, tsp_paper
 
 KEY = jax.random.key(0)
 BITS = paper_bernoulli()
+VALUES = jnp.linspace(0.2, 1.5, 12)
+KNAPSACK = steppe.Target(lambda x: VALUES @ x, steppe.Binary(12), is_valid=lambda x: x.sum() <= 4)
 
 
 @pytest.fixture(scope="module")
@@ -22,21 +24,20 @@ def paper_modes():
     return steppe.find_flat_modes(BITS, key=KEY, budget=20_000)
 
 
-def named(found, label):
-    return {"".join(map(str, mode.levels)) for mode in found if mode.label == label}
-
-
-def test_flat_and_sharp_modes_of_the_papers_bits_are_named(paper_modes):
-    assert named(paper_modes, "flat") == {"0100", "1001"}
-    assert named(paper_modes, "sharp") == {"0010", "0111"}
-    assert [mode.is_on_front for mode in paper_modes] == [True, False, True, True]
-
-
-def test_figures_of_small_domains_are_exact(paper_modes):
-    np.testing.assert_allclose(
-        [mode.basin_mass for mode in paper_modes], [0.164, 0.106, 0.266, 0.465], atol=1e-3
-    )
-    assert all(mode.local_entropy_error == 0 for mode in paper_modes)
+def test_all_modes_of_the_papers_bits_are_found_and_ranked_by_their_exact_value(paper_modes):
+    assert {"".join(map(str, mode.levels)) for mode in paper_modes} == {"0100", "1001", "0010", "0111"}
+    values = np.asarray(jax.vmap(BITS.log_density)(BITS.domain.enumerate()), float)
+    kernel = np.ones((1, 1))
+    for _ in range(4):
+        kernel = np.kron(kernel, [[0.75, 0.25], [0.25, 0.75]])  # a tenth, and at least one of four
+    exact = kernel @ values
+    found = [mode.value for mode in paper_modes]
+    index = [int(BITS.domain.index(jnp.asarray(mode.position))) for mode in paper_modes]
+    np.testing.assert_allclose(found, exact[index], atol=1e-5)
+    assert found == sorted(found, reverse=True)
+    assert all(mode.value_error == 0 for mode in paper_modes)
+    assert paper_modes.best.log_density == pytest.approx(values.max(), abs=1e-6)
+    assert {mode.label for mode in paper_modes if mode.label == "flat"} == {"flat"}
     assert paper_modes.num_evaluations <= 20_000
 
 
@@ -44,84 +45,115 @@ def test_the_same_key_gives_the_same_table(paper_modes):
     again = steppe.find_flat_modes(BITS, key=KEY, budget=20_000)
     assert again.to_records() == paper_modes.to_records()
     assert str(again) == str(paper_modes)
-    assert "0100" in str(again)
+    assert paper_modes.explain() in " ".join(str(again).split()).replace("• ", "")
 
 
-def test_picture_has_one_dot_per_mode(paper_modes, tmp_path):
+def test_picture_shows_curves_and_the_front(paper_modes, tmp_path):
     figure = paper_modes.plot(tmp_path / "modes")
     assert (tmp_path / "modes.png").stat().st_size > 5_000
-    assert len(figure.axes[0].collections) == len(paper_modes)
+    curves, front = figure.axes
+    assert len(curves.get_legend().get_texts()) == len(paper_modes.curve_modes) + 1
+    assert len(front.collections) >= len(paper_modes)
+    strengths = paper_modes.curves.strengths
+    assert strengths[0] == 0
+    assert paper_modes.curves.stated in strengths
+    before = [paper_modes[rank].log_density for rank in paper_modes.curve_modes]
+    np.testing.assert_allclose(paper_modes.curves.values[:, 0], before, rtol=1e-5)
+
+
+def test_alternatives_differ_in_the_separation_and_lie_within_the_loss(paper_modes):
+    found = steppe.find_flat_modes(BITS, key=KEY, budget=20_000, max_loss=0.5, separation=3)
+    assert all(mode.log_density >= found.best.log_density - 0.5 for mode in found)
+    near = [mode for mode in found if not mode.is_best and not mode.is_robust]
+    for mode in near:
+        others = [other for other in found if other is not mode]
+        assert min(int((mode.levels != other.levels).sum()) for other in others) >= 3
+    assert found.best.position.tolist() == paper_modes.best.position.tolist()
 
 
 @pytest.mark.slow
-def test_wide_component_of_the_mixture_is_ranked_first():
+def test_wide_component_of_the_mixture_is_the_most_robust_mode():
     planted = planted_mixture()
-    found = steppe.find_flat_modes(planted.target, key=KEY, budget=60_000)
-    assert (found[0].position == planted.patterns[planted.flat]).all()
-    assert len(named(found, "sharp")) == 6
-    by_mass = steppe.find_flat_modes(planted.target, key=KEY, budget=60_000, flatness="local_entropy")
-    assert by_mass[0].local_entropy >= by_mass[-1].local_entropy
+    for seed in range(20):
+        found = steppe.find_flat_modes(planted.target, key=jax.random.key(seed), budget=60_000)
+        assert (found.robust.position == planted.patterns[planted.flat]).all()
+        assert found.best.label == "sharp"
+        assert found.robust.label == "flat"
+        assert found.robust.gain > 0
+    assert "gives up 1.65 nats and gains" in found.explain()
 
 
 def plateau_distance(planted, mode):
     return int(np.abs(mode.position - planted.plateau).sum())
 
 
-def highest_of(planted, recipe, seed):
-    """Best state of a plain sampler at the default budget."""
-    run = steppe.anneal(
-        planted.target,
-        recipe,
-        steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.3, 3.0)),
-        key=jax.random.key(seed),
-        num_steps=2_000,
-        num_chains=100,
-    )
-    return np.asarray(run.best_position[np.argmax(run.best_log_density)])
-
-
 @pytest.mark.slow
-def test_plateau_among_narrow_wells_is_the_flattest_good_mode():
-    planted = planted_plateau(0)
-    found = steppe.find_flat_modes(planted.target, key=KEY)
-    assert plateau_distance(planted, found[0]) <= planted.radius
-    assert {mode.label for mode in found.modes[1:]} == {"sharp"}
-    best = highest_of(planted, steppe.dmala(), 0)
-    assert (np.abs(planted.wells - best).sum(axis=1) == 0).any()
-
-
-@pytest.mark.slow
-def test_plateau_is_found_in_19_of_20_landscapes_where_plain_samplers_end_in_wells():
+def test_plateau_that_is_worth_more_after_flips_is_found_in_19_of_20_landscapes():
     num_found = 0
     for seed in range(20):
-        planted = planted_plateau(seed)
+        planted = planted_plateau(seed, loss=3.0)
         found = steppe.find_flat_modes(planted.target, key=jax.random.key(seed))
-        num_found += plateau_distance(planted, found[0]) <= planted.radius
-        for recipe in (steppe.dmala(), steppe.edmala_glu()):
-            best = highest_of(planted, recipe, seed)
-            assert (np.abs(planted.wells - best).sum(axis=1) == 0).any()
+        num_found += plateau_distance(planted, found.robust) <= planted.radius
+        assert (np.abs(planted.wells - found.best.position).sum(axis=1) == 0).any()
     assert num_found >= 19
 
 
 @pytest.mark.slow
-def test_robust_tours_of_the_eight_cities_come_with_the_shortest_one():
-    found = steppe.find_flat_modes(tsp_paper("permutation"), key=KEY, budget=20_000)
-    costs = [-mode.log_density for mode in found]
-    np.testing.assert_allclose(min(costs), 13.194113, rtol=1e-6)
-    assert found[0].roughness < found[int(np.argmin(costs))].roughness
+def test_cuts_are_ranked_by_their_weight_and_said_to_be_degenerate():
+    edges = np.argwhere(np.triu(np.random.default_rng(0).random((40, 40)) < 0.2, 1))
+    cut = max_cut(edges, num_nodes=40)
+    found = steppe.find_flat_modes(cut, key=KEY)
+    assert found.is_degenerate
+    assert found[0].is_best
+    assert found[0].is_robust
+    assert "The best mode is also the most robust" in found.explain()
+    assert "rising function" in found.explain()
+    plain = steppe.anneal(cut, key=KEY, num_steps=2000, num_chains=100, progress=False)
+    assert found.best.log_density >= float(plain.best_log_density.max())
+
+
+@pytest.mark.slow
+def test_knapsack_shows_its_optimum_first_and_how_many_flips_break_it():
+    found = steppe.find_flat_modes(KNAPSACK, key=KEY)
+    assert found.best.log_density == pytest.approx(float(VALUES[-4:].sum()), rel=1e-6)
+    assert found[0].is_best
+    assert 0 < found.best.broken_fraction < 1
+    assert "break the constraint" in found.explain()
+
+
+@pytest.mark.slow
+def test_tours_are_disturbed_by_one_move_and_the_shortest_is_shown():
+    found = steppe.find_flat_modes(tsp_paper("permutation"), key=KEY, budget=100_000)
+    np.testing.assert_allclose(-found.best.log_density, 13.194113, rtol=1e-6)
+    assert found.disturbance == "1 random move"
     assert all(sorted(mode.levels) == list(range(8)) for mode in found)
+
+
+@pytest.mark.slow
+def test_within_is_a_fraction_that_a_constant_does_not_change():
+    shifted = steppe.Target(lambda x: BITS.log_density(x) + 100, BITS.domain, differences=BITS.differences)
+    limits = [
+        steppe.find_flat_modes(target, key=KEY, budget=20_000, within=0.2).max_loss
+        for target in (BITS, shifted)
+    ]
+    np.testing.assert_allclose(*limits, rtol=1e-3)
 
 
 FEW_VALID = steppe.Target(jnp.sum, steppe.Binary(30), is_valid=lambda x: jnp.all(x[:25] == x[0]))
 MISTAKES = {
     "key": ({"key": 3}, RunError, "random key"),
     "modes": ({"num_modes": 0}, RecipeError, "num_modes"),
-    "small budget": ({"budget": 100}, RunError, "leaves 10 evaluations"),
+    "small budget": ({"budget": 100}, RunError, "evaluations are the least"),
     "budget": ({"budget": 1.5}, RunError, "budget"),
-    "flatness": ({"flatness": "hessian"}, RunError, "'gap' or 'local_entropy'"),
     "separation": ({"separation": 0}, RecipeError, "separation"),
-    "variance": ({"coupling_variance": -1.0}, RecipeError, "coupling_variance"),
-    "start": ({"initial": np.full((2, 4), 0.5)}, StartError, "0.5 on site 0"),
+    "within": ({"within": 1.5}, RunError, "in (0, 1]"),
+    "no fraction": ({"within": 0.0}, RunError, "in (0, 1]"),
+    "loss": ({"max_loss": -1.0}, RunError, "in [0, inf)"),
+    "both": ({"max_loss": 1.0, "within": 0.5}, RunError, "got both"),
+    "risk": ({"risk": "cvar:2"}, TargetError, "level in (0, 1)"),
+    "two": ({"flips": 1, "flip_rate": 0.1}, TargetError, "exactly one disturbance"),
+    "scenario": ({"scenarios": [KNAPSACK]}, TargetError, "lives on Binary(12)"),
+    "start": ({"initial": np.full((2, 4), 0.5), "budget": 20_000}, StartError, "0.5 on site 0"),
 }
 
 

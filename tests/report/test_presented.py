@@ -6,7 +6,7 @@ import pytest
 import rich.console
 
 import steppe
-from steppe.modes.flat_modes import FlatModes, Mode
+from steppe.modes import FlatModes, Mode, StrengthCurves
 from steppe.presented import Presented
 from steppe.report.page import write_page
 from steppe.tune.tuned import Measured, Trial, Tuned
@@ -16,20 +16,30 @@ TARGET = steppe.targets.paper_bernoulli()
 
 
 def found_modes() -> FlatModes:
-    numbers = dict.fromkeys(("roughness", "max_drop", "share_within", "score"), 0.0)
-    entropies = dict.fromkeys(("local_entropy", "local_entropy_error", "basin_mass", "basin_mass_error"), 0.0)
+    names = (
+        "score",
+        "value",
+        "value_error",
+        "gain",
+        "gain_error",
+        "broken_fraction",
+        "roughness",
+        "max_drop",
+    )
     mode = Mode(
         position=np.zeros(3),
         levels=np.zeros(3, int),
         log_density=1.5,
         num_visits=1,
-        found_by=("plain",),
+        found_by=("annealed",),
+        is_best=True,
+        is_robust=True,
         is_on_front=True,
         label="–",
-        **numbers,
-        **entropies,
+        **dict.fromkeys(names, 0.0),
     )
-    return FlatModes((mode,), "gap", 1.0, 10, 1)
+    curves = StrengthCurves("flip rate", np.array([0.0, 0.1]), np.ones((1, 2)), np.zeros((1, 2)), 0.1)
+    return FlatModes((mode,), "1 random change", "mean", 1.0, False, curves, (0,), 10, 1)
 
 
 def tuned() -> Tuned:

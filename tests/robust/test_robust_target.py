@@ -1,6 +1,7 @@
 """`robust`: the value after a disturbance is that by enumeration, and its derived forms are exact."""
 
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -224,7 +225,7 @@ def test_single_moves_of_a_permutation_are_weighed_exactly():
             values["insert"].append(np.insert(rest, b, a))
     means = [float(jnp.mean(jax.vmap(cities.log_density)(jnp.asarray(v, float)))) for v in values.values()]
     assert found == pytest.approx(np.mean(means), rel=1e-5)
-    several = steppe.robust(cities, flips=2, num_samples=2000)
+    several: Any = steppe.robust(cities, flips=2, num_samples=2000)
     error = float(several.standard_error(order))
     again = steppe.robust(cities, flips=2, num_samples=2000, key=jax.random.key(1))
     assert abs(float(several.log_density(order) - again.log_density(order))) < 5 * 2**0.5 * error
@@ -421,12 +422,16 @@ def test_flips_that_break_the_constraint_do_not_happen_and_are_counted():
     assert float(out.log_density(full)) == 3.0
 
 
+def turn_off(key, position: Any):
+    return {**position, "on": 1 - position["on"]}
+
+
 def test_sites_with_names_and_shapes_are_given_as_the_log_density_takes_them():
     domain = steppe.Product(on=steppe.Binary(3), size=steppe.Ordinal(2, 3))
     target = steppe.Target(lambda x: jnp.sum(x["on"]) * x["size"][0] - x["size"][1], domain)
     after = steppe.robust(target, flip_rate=0.2, num_samples=4)
     check_derived_forms(after)
-    turned = steppe.robust(target, disturb=lambda key, x: {**x, "on": 1 - x["on"]}, num_samples=2)
+    turned = steppe.robust(target, disturb=turn_off, num_samples=2)
     assert float(turned.log_density(domain.flatten({"on": jnp.zeros(3), "size": jnp.ones(2)}))) == 2.0
 
 

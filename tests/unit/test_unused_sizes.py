@@ -20,11 +20,8 @@ from steppe.diagnostics.sites import site_rhat
 from steppe.errors import DomainError
 from steppe.intervals import split_level
 from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
-from steppe.kernel.cost import EvaluationCounter
 from steppe.kernel.keys import Keys
 from steppe.kernel.types import ChainState
-from steppe.modes.local_search import Found
-from steppe.modes.measure import _measure
 from steppe.run.adaptation.robbins_monro import RobbinsMonro
 from steppe.run.adaptation.warmup import Observed, Searches, resolve_adaptation
 from steppe.run.chain_blocks import pool_mean
@@ -135,16 +132,6 @@ def test_a_systematic_scan_by_blocks_visits_the_last_sites_too(block_size):
     run = steppe.sample(flat, recipe, key=KEY, num_chains=1, num_warmup=0, num_draws=210, progress=False)
     levels = run.trace.levels()[0]
     assert (levels != levels[0]).any(axis=0).all()
-
-
-def test_the_mass_of_a_mode_counts_those_merged_with_it():
-    target = steppe.Target(lambda x: jnp.sum(x) / 2, steppe.Binary(40))
-    states = np.eye(40)[:3]
-    visits = np.array([[6, 0], [3, 1], [1, 5]])
-    found = Found(states, np.zeros(3), visits)
-    counter = EvaluationCounter(target, 10)
-    measures = _measure(target, found, np.array([0, 0, 2]), np.array([0, 2]), 1.0, KEY, counter)
-    np.testing.assert_allclose(measures.mass, [0.9, 0.1])
 
 
 def test_a_tuned_variance_is_returned_with_the_step_size_it_was_tried_with():

@@ -1,4 +1,4 @@
-"""`steppe modes`: look for flat modes from the command line."""
+"""`steppe modes`: find modes that stay good after a disturbance, from the command line."""
 
 from pathlib import Path
 
@@ -6,23 +6,28 @@ import jax
 
 from steppe.cli.output import AsJson, print_json, show
 from steppe.cli.resolve import find_target
-from steppe.modes.find import DEFAULT_BUDGET, Flatness, find_flat_modes
+from steppe.modes.find import DEFAULT_BUDGET, find_flat_modes
 
 
 def modes(
     target: str,
     *,
     seed: int = 0,
+    flips: int | None = None,
+    flip_rate: float | None = None,
+    risk: str = "mean",
+    max_loss: float | None = None,
+    within: float | None = None,
     num_modes: int = 10,
-    budget: int = DEFAULT_BUDGET,
-    flatness: Flatness = "gap",
     separation: int | None = None,
+    budget: int = DEFAULT_BUDGET,
     plot: Path | None = None,
+    out: Path | None = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look for modes that are both high and flat, and rank them.
+    """Find modes that are good, and still good after a disturbance.
 
-    Example: `steppe modes paper_bernoulli --plot modes`
+    Example: `steppe modes paper_bernoulli --flips 1 --plot modes`
 
     Parameters
     ----------
@@ -31,30 +36,54 @@ def modes(
         either with its parameters.
     seed
         Random seed.
+    flips
+        The disturbance: so many random sites take other levels; on permutations so many random moves.
+    flip_rate
+        The disturbance: every site takes another level with this probability; a tenth by default.
+    risk
+        What is made of the values after it: mean, worst, quantile:0.05 or cvar:0.1.
+    max_loss
+        How many nats below the best mode an answer may lie.
+    within
+        The same as a fraction of what the best has over random states.
     num_modes
         How many modes to show at most.
+    separation
+        Modes differ in at least so many sites.
     budget
         Evaluations of the target to make at most.
-    flatness
-        Rank by one-site gaps or by local entropy.
-    separation
-        Modes that differ in fewer sites are one.
     plot
-        Draw height against roughness to this path, as PNG and SVG.
+        Draw values against the strength of the disturbance to this path, as PNG and SVG.
+    out
+        Write the table to this directory, for `steppe report`.
     as_json
         Print the table as JSON.
     """
     found = find_flat_modes(
         find_target(target),
         key=jax.random.key(seed),
+        flips=flips,
+        flip_rate=flip_rate,
+        risk=risk,
+        max_loss=max_loss,
+        within=within,
         num_modes=num_modes,
-        budget=budget,
-        flatness=flatness,
         separation=separation,
+        budget=budget,
     )
     if plot is not None:
         found.plot(plot)
+    if out is not None:
+        found.present().save(out)
     if as_json:
-        print_json({"num_evaluations": found.num_evaluations, "modes": found.to_records()})
+        print_json(
+            {
+                "disturbance": found.disturbance,
+                "risk": found.risk,
+                "explanation": found.explain(),
+                "num_evaluations": found.num_evaluations,
+                "modes": found.to_records(),
+            }
+        )
     else:
         show(found)

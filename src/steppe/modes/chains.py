@@ -1,29 +1,23 @@
-"""Chains that look for modes: how many, from where, and the states they leave to local searches."""
+"""Chains that look for modes: from where they start, and the states they leave to local searches."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from steppe.errors import RunError, StartError
+from steppe.errors import StartError
 from steppe.kernel.cost import EvaluationCounter
 from steppe.kernel.start import check_start, flatten_start
 from steppe.kernel.start_search import search_starts
+from steppe.modes.members import MIN_CHAINS, Member
 from steppe.run.anneal import Annealed, anneal
 from steppe.target import Target
 
-if TYPE_CHECKING:
-    from steppe.modes.ladder import Member
-
-# Of the budget: chains get the first fraction; searches for valid starting positions may take another.
-CHAIN_FRACTION, REDRAW_FRACTION = 0.5, 0.05
-STEPS_PER_CHAIN = 200
-MIN_CHAINS, MAX_CHAINS, MIN_STEPS = 4, 512, 20
-# A starting position is evaluated when it is chosen and when the run checks it.
-EVALUATIONS_PER_START = 2
+# Of the budget of a member: searches for valid starting positions may take this much.
+REDRAW_FRACTION = 0.1
 
 
 class Candidates(NamedTuple):
@@ -35,7 +29,7 @@ class Candidates(NamedTuple):
 
 def run_chains(
     target: Target,
-    members: "list[Member]",
+    shares: list[tuple[Member, int]],
     key: Array,
     counter: EvaluationCounter,
     initial: ArrayLike | None,
@@ -45,8 +39,8 @@ def run_chains(
 
     Parameters
     ----------
-    target, members, key, counter
-        What to look at, how, and the counter of evaluations; chains get a fraction of its budget.
+    target, shares, key, counter
+        What to look at, how and for how many evaluations, and the counter of them.
     initial
         Positions to start from, or `None` for uniform ones.
     report
@@ -58,14 +52,12 @@ def run_chains(
         check_start(target, initial, batched=True)
         given = np.asarray(initial)
         counter.record(values=len(given))
-    budget = counter.num_left
-    for index, member in enumerate(members):
-        num_chains, num_steps = _split(member, int(CHAIN_FRACTION * budget / len(members)))
+    for index, (member, budget) in enumerate(shares):
+        num_chains, num_steps = member.split(int((1 - REDRAW_FRACTION) * budget))
         own = jax.random.fold_in(key, index)
-        for_starts = int(REDRAW_FRACTION * budget / len(members))
-        positions, num_drawn = _draw_starts(target, own, num_chains, given, for_starts)
+        positions, num_drawn = _draw_starts(target, own, num_chains, given, int(REDRAW_FRACTION * budget))
         walked = anneal(
-            target,
+            member.target,
             member.recipe,
             member.schedule,
             key=own,
@@ -74,30 +66,12 @@ def run_chains(
             initial=positions,
             progress=False,
         )
-        counter.record(values=num_drawn + num_chains * (_price(member, num_steps) - 1))
+        counter.record(values=num_drawn + num_chains * (member.cost(num_steps) - 1))
         met = _collect(target, walked)
         states.append(met)
         kinds.append(np.full(len(met), index))
         report(index + 1)
     return Candidates(np.concatenate(states), np.concatenate(kinds))
-
-
-def _price(member: "Member", num_steps: int) -> int:
-    """Evaluations of one chain, its start included."""
-    return EVALUATIONS_PER_START + member.evaluations_once + num_steps * member.evaluations_per_step
-
-
-def _split(member: "Member", budget: int) -> tuple[int, int]:
-    """Split a budget into chains and steps."""
-    once, per_step = _price(member, 0), member.evaluations_per_step
-    steps = min(STEPS_PER_CHAIN, (budget // MIN_CHAINS - once) // per_step)
-    if steps < MIN_STEPS:
-        minimum = MIN_CHAINS * _price(member, MIN_STEPS)
-        raise RunError(
-            f"`find_flat_modes(budget=...)` leaves {budget} evaluations for the chains called "
-            f"{member.name!r}, which need {minimum}. Raise it to some {10 * minimum}."
-        )
-    return min(MAX_CHAINS, budget // _price(member, steps)), steps
 
 
 def _draw_starts(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from steppe.compiling import pad_rows
 from steppe.diagnostics.flatness import local_search
 from steppe.errors import RunError
 from steppe.kernel.cost import EvaluationCounter, makes_tables
@@ -34,6 +35,12 @@ def price_of_change(target: Target, counter: EvaluationCounter) -> int:
 def price_of_differences(counter: EvaluationCounter) -> int:
     """Evaluations of the single-site differences and the value of one mode, kept back for each."""
     return counter.price(tables=1, values=1)
+
+
+def find_min_cost(target: Target, counter: EvaluationCounter) -> int:
+    """Evaluations of the shortest local search and the statistics of what it finds."""
+    per_change = price_of_change(target, counter)
+    return counter.price(values=2) + price_of_differences(counter) + (2 + USUAL_CHANGES) * per_change
 
 
 def search_locally(
@@ -71,11 +78,12 @@ def search_locally(
         max_steps = (num_left // size - once) // per_change - 1
         if max_steps < (USUAL_CHANGES if modes else 1):
             break
-        reached = local_search(target, distinct[rows], max_steps=max_steps, batch_size=at_once)
+        batch = pad_rows(distinct[rows])
+        reached = local_search(target, batch, max_steps=max_steps, batch_size=len(batch))
         counter.record(values=size * (2 + (1 + int(reached.num_steps.max())) * per_change))
-        arrived = reached.is_converged
-        modes.append(canonicalize(target, reached.modes[arrived]))
-        values.append(reached.mode_log_density[arrived])
+        arrived = reached.is_converged[:size]
+        modes.append(canonicalize(target, reached.modes)[:size][arrived])
+        values.append(reached.mode_log_density[:size][arrived])
         visits.append(by_kind[rows][arrived])
     if not sum(map(len, modes)):
         raise RunError(

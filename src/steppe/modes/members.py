@@ -1,29 +1,39 @@
-"""Which chains look for modes: plain, tilted and tied ones, each annealed from hot to cold.
+"""Which chains look for modes: on the target, on what is left of it after the disturbance, tilted and tied.
 
-A plain chain ends on high states, a tilted one on states whose changes matter little, the copies of an
-ensemble where several of them find room. JointProposal they see modes that none of them would see alone.
+A plain chain ends on high states, one on the robust target on states that are worth most after the
+disturbance, a tilted one on states whose changes matter little, the replicas of an ensemble where several of
+them find room. Together they see modes that none of them would see alone.
 """
 
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from jax import Array
+
 from steppe.kernel.compose import Recipe
+from steppe.kernel.cost import evaluations_per_table
+from steppe.recommend import recommend_for_search
+from steppe.robust.averages import Average, SingleChangeAverage
 from steppe.run.schedule import Schedule, geometric_schedule, parameter_schedule
+from steppe.run.temperature_range import choose_temperatures
 from steppe.samplers.flat import robust_ensemble, roughness_tilted
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
-from steppe.samplers.langevin import dmala
-from steppe.samplers.permutations import informed_permutation
+from steppe.samplers.permutations import uniform_permutation
 from steppe.target import Target
 
-# Inverse temperatures at the beginning and at the end. At 3 a chain stays within a nat or so of a mode.
-HOT, COLD = 0.3, 3.0
-
-# What a tilted chain pays for every nat that one site can lose, in nats. At ½, a mode that is higher by the
-# half of what its sites lose in sum is not preferred.
-PRICES = (1 / 8, 1 / 2)
-
-COPIES = (2, 4)
-# Fraction of sites in which a copy differs from the center on flat ground, at the beginning and at the end.
+# What a tilted chain pays for every nat that one site can lose, in nats.
+PRICE = 1 / 2
+REPLICAS = 4
+# Fraction of sites in which a replica differs from the center on flat ground, when it begins and ends.
 LOOSE, TIGHT = 0.25, 0.05
+
+# What kinds of chains get of their evaluations; what cannot be afforded leaves its part to plain ones.
+PLAIN, ROBUST, TIED, TILTED = "annealed", "annealed after the disturbance", "tied replicas", "tilted"
+FRACTIONS = {PLAIN: 0.5, ROBUST: 0.2, TIED: 0.15, TILTED: 0.15}
+STEPS_PER_CHAIN = 200
+MIN_CHAINS, MAX_CHAINS, MIN_STEPS = 4, 512, 20
+# A starting position is evaluated when it is chosen and when the run checks it.
+EVALUATIONS_PER_START = 2
 
 
 class Member(NamedTuple):
@@ -33,57 +43,99 @@ class Member(NamedTuple):
     ----------
     name
         What tables call it.
-    recipe, schedule
-        How its chains move.
-    evaluations_per_step
-        What a step of one chain costs.
-    evaluations_once
-        What a chain costs besides: its first state, and the last center of an ensemble.
+    target, recipe, schedule
+        What its chains look at and how they move.
+    price
+        Evaluations of the user's target in one of this target.
+    per_step, once
+        Evaluations of this target per step of one chain, and besides: its start, the last center of an
+        ensemble.
     """
 
     name: str
+    target: Target
     recipe: Recipe
     schedule: Schedule
-    evaluations_per_step: int
-    evaluations_once: int
+    price: int
+    per_step: int
+    once: int
+
+    def cost(self, num_steps: int) -> int:
+        """Evaluations of the user's target by one chain, its start included."""
+        return self.price * (EVALUATIONS_PER_START + self.once + num_steps * self.per_step)
+
+    @property
+    def min_cost(self) -> int:
+        """Evaluations of the fewest and shortest chains."""
+        return MIN_CHAINS * self.cost(MIN_STEPS)
+
+    def split(self, budget: int) -> tuple[int, int]:
+        """Split a budget into chains and steps."""
+        longest = (budget // MIN_CHAINS - self.cost(0)) // (self.price * self.per_step)
+        num_steps = min(STEPS_PER_CHAIN, longest)
+        return min(MAX_CHAINS, budget // self.cost(num_steps)), num_steps
 
 
-def ladder(target: Target) -> list[Member]:
-    """Return the members for a target."""
+def price_of_value(target: Target, base: Target) -> int:
+    """Evaluations of the base in one of a target made from it."""
+    if isinstance(target, SingleChangeAverage):
+        return evaluations_per_table(base) + 1
+    return target.num_disturbances if isinstance(target, Average) else 1
+
+
+def list_members(target: Target, after: Target, key: Array) -> list[Member]:
+    """Return the members for a target and what is left of it after the disturbance.
+
+    Parameters
+    ----------
+    target
+        The user's target.
+    after
+        The robust target.
+    key
+        Of the random states at which temperatures are chosen.
+    """
+    temperatures = choose_temperatures(target, key)
+    cooling = geometric_schedule(*temperatures)
+    members = [_member(PLAIN, target, recommend_for_search(target).recipe, {"inverse_temperature": cooling})]
+    price = price_of_value(after, target)
+    recipe = recommend_for_search(after).recipe if target.domain.is_site_product else uniform_permutation()
+    members.append(_member(ROBUST, after, recipe, {"inverse_temperature": cooling}, price=price))
     if not target.domain.is_site_product:
-        cooling = parameter_schedule(inverse_temperature=geometric_schedule(HOT, COLD))
-        return [_member(target, "informed moves", informed_permutation(moves="two_opt"), cooling)]
-    return [
-        _member(
-            target, "plain", dmala(), parameter_schedule(inverse_temperature=geometric_schedule(HOT, COLD))
-        ),
-        *(_tilted(target, price) for price in PRICES),
-        *(_tied(target, copies) for copies in COPIES),
-    ]
-
-
-def _tilted(target: Target, price: float) -> Member:
-    strength = price * target.domain.num_sites
-    cooling = parameter_schedule(
-        inverse_temperature=geometric_schedule(HOT, COLD),
-        strength=geometric_schedule(HOT * strength, COLD * strength),
-    )
-    differences = "exact" if target.has_differences else "gradient"
-    recipe = roughness_tilted(strength=strength, differences=differences)
-    once = 2 if target.has_differences else 1
-    return _member(target, f"tilted {strength:g}", recipe, cooling, once)
-
-
-def _tied(target: Target, copies: int) -> Member:
+        return members
     unit = target.domain.squared_unit
     loose, tight = (coupling_variance_from_flip_fraction(f, squared_unit=unit) for f in (LOOSE, TIGHT))
-    cooling = parameter_schedule(
-        inverse_temperature=geometric_schedule(HOT, COLD), coupling_variance=geometric_schedule(loose, tight)
+    tied = robust_ensemble(replicas=REPLICAS, coupling_variance=loose, center="lattice")
+    tightening = {"inverse_temperature": cooling, "coupling_variance": geometric_schedule(loose, tight)}
+    members.append(_member(TIED, target, tied, tightening, once=REPLICAS + 1))
+    if not isinstance(after, Average):  # the robust target itself costs no more than a tilted one
+        return members
+    strength = PRICE * target.domain.num_sites
+    tilted = roughness_tilted(
+        strength=strength, differences="exact" if target.has_differences else "gradient"
     )
-    recipe = robust_ensemble(replicas=copies, coupling_variance=loose, center="lattice")
-    return _member(target, f"{copies} copies", recipe, cooling, copies + 1)
+    rising = {"strength": geometric_schedule(*(strength * beta for beta in temperatures))}
+    once = 2 if target.has_differences else 1
+    return [*members, _member(TILTED, target, tilted, {"inverse_temperature": cooling, **rising}, once=once)]
 
 
-def _member(target: Target, name: str, recipe: Recipe, cooling: Schedule, once: int = 1) -> Member:
-    per_step = int(recipe.build(target, audit=False).evaluations_per_step)
-    return Member(name, recipe, cooling, per_step, once)
+def _member(
+    name: str,
+    target: Target,
+    recipe: Recipe,
+    curves: Mapping[str, Callable[[Array], Array]],
+    *,
+    price: int = 1,
+    once: int = 1,
+) -> Member:
+    per_step = max(1, round(float(recipe.build(target, audit=False).evaluations_per_step)))
+    return Member(name, target, recipe, parameter_schedule(**curves), price, per_step, once)
+
+
+def share_budget(members: list[Member], budget: int) -> list[tuple[Member, int]]:
+    """Members that can be afforded with what each gets; what others leave goes to the plain ones."""
+    total = sum(FRACTIONS[member.name] for member in members)
+    shares = {member.name: int(budget * FRACTIONS[member.name] / total) for member in members}
+    kept = [member for member in members if member.name == PLAIN or member.min_cost <= shares[member.name]]
+    shares[PLAIN] += sum(shares[member.name] for member in members if member not in kept)
+    return [(member, shares[member.name]) for member in kept]

@@ -6,8 +6,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from steppe.compiling import quick_jit
-from steppe.domain import Domain
+from steppe.compiling import pad_rows, quick_jit
 from steppe.target import Target
 
 # Modes are called flat and sharp where the roughest flat one is less than half as rough as the smoothest
@@ -17,7 +16,7 @@ MIN_RATIO = 2.0
 
 def canonicalize(target: Target, states: np.ndarray) -> np.ndarray:
     """Write states that stand for the same thing the same way: a tour may start anywhere."""
-    return np.asarray(_canonical(target, states), states.dtype)
+    return np.asarray(_canonical(target, pad_rows(states)), states.dtype)[: len(states)]
 
 
 @quick_jit
@@ -25,27 +24,14 @@ def _canonical(target: Target, states: Array) -> Array:
     return jax.vmap(target.canonical)(states)
 
 
-@quick_jit
-def measure_distances(target: Target, state: Array, others: Array) -> Array:
+def measure_distances(target: Target, state: np.ndarray, others: np.ndarray) -> np.ndarray:
     """How far states are from one, in sites, places or edges."""
+    return np.asarray(_distances(target, state, pad_rows(others)))[: len(others)]
+
+
+@quick_jit
+def _distances(target: Target, state: Array, others: Array) -> Array:
     return jax.vmap(partial(target.distance, state))(others)
-
-
-def count_differing_sites(domain: Domain, state: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Number of sites in which states differ from one."""
-    differs = others != state
-    return differs.reshape(len(others), domain.num_sites, -1).any(axis=-1).sum(axis=-1)
-
-
-def merge_modes(target: Target, states: np.ndarray, scores: np.ndarray, separation: int) -> np.ndarray:
-    """Index of the mode that stands for each: the best one by score within less than `separation`."""
-    stands_for = np.full(len(states), -1)
-    for index in np.argsort(-scores, kind="stable"):
-        if stands_for[index] < 0:
-            is_near = np.asarray(measure_distances(target, states[index], states)) < separation
-            stands_for[(stands_for < 0) & is_near] = index
-            stands_for[index] = index
-    return stands_for
 
 
 def find_pareto_front(height: np.ndarray, flatness: np.ndarray) -> np.ndarray:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from steppe.compiling import pad_rows
 from steppe.diagnostics.flatness.basins import resolve
 from steppe.diagnostics.neighbours import after, gains
 from steppe.diagnostics.states import map_states
@@ -19,7 +20,7 @@ from steppe.target import Target
 
 MAX_STEPS = 16
 MIN_STEPS = 2
-BATCH = 64
+BATCH = 16
 
 
 def walk_plateaus(target: Target, found: Found, key: Array, counter: EvaluationCounter, limit: int) -> Found:
@@ -45,10 +46,11 @@ def walk_plateaus(target: Target, found: Found, key: Array, counter: EvaluationC
     if num_steps < MIN_STEPS:
         return found
     flattest, log_density = map_states(
-        _walk, target, found.states, num_steps, keys=key, batch_size=min(BATCH, num_modes)
+        _walk, target, pad_rows(found.states), num_steps, keys=key, batch_size=BATCH
     )
     counter.record(values=num_modes * (num_steps * per_step + 1))
-    return merge_same(canonicalize(target, flattest), log_density, found.visits)
+    flattest = canonicalize(target, flattest)[:num_modes]
+    return merge_same(flattest, log_density[:num_modes], found.visits)
 
 
 def _walk(target: Target, position: Array, key: Array, num_steps: Array) -> tuple[Array, Array]:

@@ -1,52 +1,65 @@
-"""Presenter of flat modes: the ranking as results, and height against roughness as a figure."""
+"""Presenter of flat modes: the ranking as results, and their worth after a disturbance as a figure."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steppe.intervals import estimate_from_error
+import numpy as np
+
+from steppe.intervals import NORMAL_95, estimate_from_error
 from steppe.report import style
 from steppe.results import Cell, Column, Provenance, Results, Table
 from steppe.run.storage.identity import describe_software
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from steppe.modes.flat_modes import FlatModes, Mode
 
 MAX_LEVELS_SHOWN = 16
-COLORS = {"flat": style.FLAT_COLOR, "sharp": style.SHARP_COLOR}
+BEST_COLOR, ROBUST_COLOR = style.SHARP_COLOR, style.FLAT_COLOR
+OTHER_COLORS = ("#DDCC77", "#88CCEE", "#AA4499")
 COLUMNS = [
     Column(key="rank", label="rank"),
     Column(key="state", label="state"),
     Column(key="log_density", label="U", better="higher", digits=2),
+    Column(key="value", label="U after", better="higher", digits=2),
+    Column(key="gain", label="gain on best", better="higher", digits=2),
     Column(key="roughness", label="mean |ΔU|", better="lower"),
-    Column(key="max_drop", label="max drop", better="lower", digits=2),
-    Column(key="local_entropy", label="F", digits=2),
-    Column(key="basin_mass", label="basin"),
     Column(key="visits", label="visits"),
     Column(key="label", label="label"),
 ]
+SCORE = Column(key="score", label="score")
+BROKEN = Column(key="broken", label="broken")
 NOTES = [
-    "* no other mode is both higher and flatter.",
-    "F is the local entropy, basin the mass of what leads here; brackets are 95 % intervals.",
+    "B is the best mode, R the most robust one; * no other mode is both higher and worth more afterwards.",
+    "Brackets are 95 % intervals over fresh disturbances, the same ones for all modes.",
 ]
 
 
 def present_modes(found: "FlatModes") -> Results:
     """Return the ranking with intervals."""
+    columns = list(COLUMNS)
+    if any(np.isfinite(mode.score) for mode in found):
+        columns.insert(3, SCORE)
+    if any(mode.broken_fraction > 0 for mode in found):
+        columns.insert(-2, BROKEN)
+    keys = {column.key for column in columns}
+    rows = [_list_cells(rank, mode) for rank, mode in enumerate(found, start=1)]
     return Results(
         name="modes",
         title=f"{len(found)} modes of {found.num_found} found",
-        question=f"Which modes are both high and flat ({found.flatness})?",
+        question=f"Which modes are good, and still good after {found.disturbance} ({found.risk})?",
         tables=[
             Table(
                 key="modes",
                 title=f"{found.num_evaluations} evaluations",
-                columns=COLUMNS,
-                rows=[_list_cells(rank, mode) for rank, mode in enumerate(found, start=1)],
+                columns=columns,
+                rows=[{key: cell for key, cell in row.items() if key in keys} for row in rows],
                 notes=NOTES,
             )
         ],
+        notes=[found.explain()],
         provenance=Provenance.of_software(
             describe_software(),
             command="steppe.find_flat_modes",
@@ -58,16 +71,22 @@ def present_modes(found: "FlatModes") -> Results:
 
 def _list_cells(rank: int, mode: "Mode") -> dict[str, Cell]:
     return {
-        "rank": f"{rank}{'*' if mode.is_on_front else ''}",
+        "rank": f"{rank}{_mark(mode)}",
         "state": _shorten(mode.levels.ravel().tolist()),
         "log_density": mode.log_density,
-        "roughness": mode.roughness,
-        "max_drop": mode.max_drop,
-        "local_entropy": estimate_from_error(mode.local_entropy, mode.local_entropy_error),
-        "basin_mass": estimate_from_error(mode.basin_mass, mode.basin_mass_error),
+        "score": mode.score if np.isfinite(mode.score) else None,
+        "value": estimate_from_error(mode.value, mode.value_error),
+        "gain": estimate_from_error(mode.gain, mode.gain_error),
+        "roughness": mode.roughness if np.isfinite(mode.roughness) else None,
+        "broken": mode.broken_fraction,
         "visits": mode.num_visits,
         "label": mode.label,
     }
+
+
+def _mark(mode: "Mode") -> str:
+    marks = "B" * mode.is_best + "R" * mode.is_robust + "*" * mode.is_on_front
+    return f" {marks}" if marks else ""
 
 
 def _shorten(levels: list[int]) -> str:
@@ -77,38 +96,61 @@ def _shorten(levels: list[int]) -> str:
 
 @style.apply()
 def draw_modes(found: "FlatModes", path: str | Path | None = None) -> "Figure":
-    """Draw height against roughness, one dot per mode, the front joined by a line."""
-    figure, (axes,) = style.make_row(1, 6.4, 4.2)
-    front = sorted(found.front, key=lambda mode: mode.roughness)
-    axes.step(
-        [mode.roughness for mode in front],
-        [mode.log_density for mode in front],
-        where="post",
-        color=style.OTHER_COLOR,
-        zorder=1,
-    )
-    for rank, mode in enumerate(found, start=1):
-        color = COLORS.get(mode.label, "#555555")
-        face = color if mode.is_on_front else "none"
-        size = 30 + 300 * min(mode.basin_mass, 1.0)
-        axes.scatter(mode.roughness, mode.log_density, s=size, color=face, edgecolors=color, zorder=2)
-        axes.annotate(
-            str(rank), (mode.roughness, mode.log_density), xytext=(6, 6), textcoords="offset points"
-        )
-    axes.set_xlabel(
-        "roughness: mean |ΔU| over all changes (left is flatter)\n"
-        "area: mass of the basin · hollow: another mode is both higher and flatter"
-    )
-    axes.set_ylabel("log-density U")
-    axes.set_title(_write_caption(found))
+    """Draw values of a few modes against the strength of the disturbance, and all modes with the front."""
+    figure, (left, right) = style.make_row(2, 9.6, 4.2)
+    _draw_curves(left, found)
+    _draw_front(right, found)
+    same = found.best is found.robust
+    figure.suptitle("The best mode is also the most robust" if same else "The best and the most robust mode")
     if path is not None:
         style.save(figure, Path(path))
     return figure
 
 
-def _write_caption(found: "FlatModes") -> str:
-    flat = [rank for rank, mode in enumerate(found, start=1) if mode.label == "flat"]
-    if not flat:
-        return "Height against roughness of the modes found"
-    listed = ", ".join(str(rank) for rank in flat[:5])
-    return f"Mode {listed} is flat" if len(flat) == 1 else f"Modes {listed} are flat"
+def _draw_curves(axes: "Axes", found: "FlatModes") -> None:
+    curves, others = found.curves, iter(OTHER_COLORS)
+    for rank, values, errors in zip(found.curve_modes, curves.values, curves.errors, strict=True):
+        mode = found[rank]
+        color = _color(mode) or next(others, style.OTHER_COLOR)
+        axes.plot(curves.strengths, values, "o-", ms=3, color=color, label=_name(rank, mode))
+        band = NORMAL_95 * np.nan_to_num(errors)
+        axes.fill_between(curves.strengths, values - band, values + band, color=color, alpha=0.2, lw=0)
+    if curves.stated is not None:
+        axes.axvline(curves.stated, color="#999999", lw=0.8, ls=":", label="stated")
+    axes.set_xlabel(curves.label)
+    axes.set_ylabel(f"U after ({found.risk})")
+    axes.legend(fontsize="small")
+
+
+def _draw_front(axes: "Axes", found: "FlatModes") -> None:
+    front = sorted(found.front, key=lambda mode: mode.log_density)
+    axes.step(
+        [mode.log_density for mode in front],
+        [mode.value for mode in front],
+        where="pre",
+        color=style.OTHER_COLOR,
+        zorder=1,
+    )
+    for rank, mode in enumerate(found):
+        color = _color(mode) or "#555555"
+        face = color if mode.is_on_front else "none"
+        axes.scatter(mode.log_density, mode.value, s=36, color=face, edgecolors=color, zorder=2)
+        if np.isfinite(mode.value_error) and mode.value_error > 0:
+            axes.errorbar(mode.log_density, mode.value, NORMAL_95 * mode.value_error, color=color, lw=0.8)
+        axes.annotate(
+            str(rank + 1), (mode.log_density, mode.value), xytext=(6, 4), textcoords="offset points"
+        )
+    axes.margins(0.15)
+    axes.set_xlabel("U before\nhollow: another mode is both higher and worth more after")
+    axes.set_ylabel(f"U after {found.disturbance}")
+
+
+def _color(mode: "Mode") -> str | None:
+    if mode.is_robust:
+        return ROBUST_COLOR
+    return BEST_COLOR if mode.is_best else None
+
+
+def _name(rank: int, mode: "Mode") -> str:
+    names = ["best"] * mode.is_best + ["most robust"] * mode.is_robust
+    return f"{rank + 1}: {' and '.join(names)}" if names else f"{rank + 1}"

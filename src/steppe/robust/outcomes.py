@@ -10,7 +10,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.arguments import checked
-from steppe.compiling import quick_jit
+from steppe.compiling import pad_rows, quick_jit
 from steppe.domain.structured import flatten_positions
 from steppe.errors import TargetError
 from steppe.robust.averages import Average, Repair
@@ -110,8 +110,8 @@ def evaluate_after(
 ) -> Robustness:
     """Evaluate states after disturbances that `key` draws; exactly where there is a closed form."""
     average = disturbance.average(target, risk, key, num_samples)
-    positions = jnp.asarray(states, jnp.result_type(float))
-    before, values, weights, found = map(np.asarray, _evaluate(average, positions))
+    positions = jnp.asarray(pad_rows(states), jnp.result_type(float))
+    before, values, weights, found = (np.asarray(a)[: len(states)] for a in _evaluate(average, positions))
     is_counted = weights > 0
     is_error_known = not disturbance.is_exact
     errors = [
@@ -122,7 +122,7 @@ def evaluate_after(
     size = np.maximum((is_counted | broken).sum(axis=1), 1)
     closed = disturbance.find_closed_form(target, risk)
     if closed is not None:
-        found, errors = np.asarray(_evaluate_closed(closed, positions)), np.zeros(len(states))
+        found, errors = np.asarray(_evaluate_closed(closed, positions))[: len(states)], np.zeros(len(states))
     return Robustness(
         value=found.astype(float),
         standard_error=np.asarray(errors, float),
@@ -138,7 +138,7 @@ def _evaluate(average: Average, states: Array) -> tuple[Array, Array, Array, Arr
         values, weights = average.outcomes(state)
         return average.base.log_density(state), values, weights, average.risk.summarize(values, weights)
 
-    return jax.lax.map(one, states, batch_size=min(BATCH, len(states)))
+    return jax.lax.map(one, states, batch_size=BATCH)
 
 
 @quick_jit

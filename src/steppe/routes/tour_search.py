@@ -17,7 +17,7 @@ from jax import Array
 
 from steppe.arguments import checked
 from steppe.errors import RunError
-from steppe.routes.measures import canonical_tours
+from steppe.targets.cycles import rotate_to_city_0
 from steppe.targets.tsp import Tsp
 from steppe.targets.tsp_bits import TourBits
 from steppe.validation import count, random_key
@@ -91,7 +91,7 @@ def find_short_tours(
     found = np.asarray(_search_all(target.lengths, keys, bridges, nearest, not target.is_symmetric))
     costs = np.asarray(target.cost(jnp.asarray(found)))
     order = np.argsort(costs, kind="stable")
-    return ShortTours(canonical_tours(found[order], directed=not target.is_symmetric), costs[order])
+    return ShortTours(rotate_to_city_0(np, found[order], not target.is_symmetric), costs[order])
 
 
 @partial(jax.jit, static_argnames=("num_neighbours", "is_directed"))

@@ -18,6 +18,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.arguments import checked
+from steppe.compiling import pad_rows
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
@@ -328,5 +329,5 @@ def _collect(request: Request, done: Done, reason: str) -> Annealed:
         reason=reason,
         num_rounds=done.round + 1,
         stopped=done.stopped,
-        met=np.asarray(domain.from_levels(met)),
+        met=np.asarray(domain.from_levels(pad_rows(met)))[: len(met)],
     )

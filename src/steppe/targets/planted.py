@@ -2,7 +2,8 @@
 
 Seen from afar every pattern is the same: `U` falls by `slope` per site that differs from the nearest one. A
 well keeps rising to its pattern; the plateau stops rising at `radius` sites from its own and is flat inside.
-So each is as easy to find, wells hold the best states, and only the plateau survives a few random changes.
+So each is as easy to find, and wells hold the best states; changes inside the plateau cost nothing. Raised by
+`loss`, the plateau is also worth more than a well after a few random changes.
 """
 
 from typing import NamedTuple
@@ -17,10 +18,11 @@ from steppe.domain import Binary
 from steppe.errors import TargetError
 from steppe.target import Target
 from steppe.targets.checks import count, positive
+from steppe.validation import not_negative
 
 
 class Wells(Target):
-    """`U = log Σ_k exp{−slope · max(distance to pattern k, floor of k)}` over bits.
+    """`U = log Σ_k exp{lift of k − slope · max(distance to pattern k, floor of k)}` over bits.
 
     Attributes
     ----------
@@ -32,11 +34,14 @@ class Wells(Target):
         Distance from each pattern at which `U` stops rising.
     slope
         `U` lost per site away from a pattern.
+    lifts
+        Added to `U` of each.
     """
 
     patterns: Array
     floors: Array
     slope: Array
+    lifts: Array
 
     def log_density(self, position: Array) -> Array:
         """`U` at a position."""
@@ -46,12 +51,14 @@ class Wells(Target):
         """Exact differences of all flips."""
         distances = self._distances(position)
         shifts = 1 - 2 * jnp.abs(self.patterns - position)  # a flip leads away from patterns it agrees with
-        after = -self.slope * jnp.maximum(distances[:, None] + shifts, self.floors[:, None])
+        after = self.lifts[:, None] - self.slope * jnp.maximum(
+            distances[:, None] + shifts, self.floors[:, None]
+        )
         change = jax.nn.logsumexp(after, axis=0) - self._value(distances)
         return jnp.where(position[:, None] == jnp.arange(2), 0.0, change[:, None])
 
     def _value(self, distances: Array) -> Array:
-        return jax.nn.logsumexp(-self.slope * jnp.maximum(distances, self.floors))
+        return jax.nn.logsumexp(self.lifts - self.slope * jnp.maximum(distances, self.floors))
 
     def _distances(self, position: Array) -> Array:
         """Number of sites that differ, written linearly in the position."""
@@ -81,9 +88,15 @@ class PlantedPlateau(NamedTuple):
 
 @checked(TargetError)
 def planted_plateau(
-    seed: int = 0, *, num_sites: int = 200, num_wells: int = 50, slope: float = 3.0, radius: int = 3
+    seed: int = 0,
+    *,
+    num_sites: int = 200,
+    num_wells: int = 50,
+    slope: float = 3.0,
+    radius: int = 3,
+    loss: float | None = None,
 ) -> PlantedPlateau:
-    """Random patterns of bits: `num_wells` narrow wells and one plateau, `slope · radius` nats lower.
+    """Random patterns of bits: `num_wells` narrow wells and one plateau that is lower.
 
     Parameters
     ----------
@@ -97,6 +110,10 @@ def planted_plateau(
         `U` lost per site away from a pattern.
     radius
         Of the plateau, in sites.
+    loss
+        How many nats the plateau is lower than a well; by default `slope · radius`, where both look the same
+        from afar, and a well is worth no less after any number of flips. With less, the plateau is worth
+        `slope · radius − loss` more than a well after `radius` flips or more.
     """
     rng = np.random.default_rng(count("planted_plateau(seed=...)", seed, 0))
     size = count("planted_plateau(num_sites=...)", num_sites, 1)
@@ -105,10 +122,14 @@ def planted_plateau(
     reach = count("planted_plateau(radius=...)", radius, 1)
     floors = np.zeros(wells + 1, np.float32)
     floors[-1] = reach
+    lifts = np.zeros(wells + 1, np.float32)
+    if loss is not None:
+        lifts[-1] = float(slope) * reach - not_negative("planted_plateau(loss=...)", loss, error=TargetError)
     target = Wells(
         Binary(size),
         patterns=jnp.asarray(patterns),
         floors=jnp.asarray(floors),
         slope=jnp.asarray(positive("planted_plateau(slope=...)", slope), jnp.float32),
+        lifts=jnp.asarray(lifts),
     )
     return PlantedPlateau(target, patterns[:-1], patterns[-1], reach)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from steppe.routes.measures import canonical_tours
 from steppe.targets.tsp import tsp_paper
+from steppe_edlp.tsp.tour_measures import canonical_tours
 
 MAX_SWAPS = 4
 SAME_COST = 0.1

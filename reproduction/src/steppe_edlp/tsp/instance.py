@@ -8,12 +8,12 @@ import jax
 import numpy as np
 
 from steppe import datasets, targets
-from steppe.routes import RobustSolutions, robust_solutions
 from steppe.run.anneal import anneal
 from steppe.run.sample import sample
 from steppe.run.schedule import geometric_schedule, parameter_schedule
 from steppe.samplers.permutations import informed_permutation
 from steppe_edlp.request import Found, Request, Row
+from steppe_edlp.tsp.alternatives import RobustSolutions, robust_solutions
 from steppe_edlp.work import Content, Work
 
 MOVES = informed_permutation(moves=("two_opt", "insert"))

@@ -10,12 +10,12 @@ import numpy as np
 from steppe.intervals import estimate_mean
 from steppe.kernel.compose import Recipe
 from steppe.results import Estimate
-from steppe.routes import route_figures
-from steppe.routes.measures import pairwise_mismatch_count
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.request import Found, Request, Row, name_seeds
 from steppe_edlp.tsp.enumeration import Minima, draw_exactly, enumerate_costs, find_minima
 from steppe_edlp.tsp.instance import run_instance
+from steppe_edlp.tsp.path_statistics import route_figures
+from steppe_edlp.tsp.tour_measures import pairwise_mismatch_count
 from steppe_edlp.tsp.walks import Walk, find_costs, make_keys, unpack_tours, walk, walk_as_coded
 from steppe_edlp.work import Content, Work
 

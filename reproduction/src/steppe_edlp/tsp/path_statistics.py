@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from steppe.arguments import checked
 from steppe.errors import DomainError, RunError
-from steppe.routes.measures import pairwise_mismatch_count
+from steppe_edlp.tsp.tour_measures import pairwise_mismatch_count
 
 
 class Spread(NamedTuple):

@@ -15,11 +15,11 @@ from steppe.arguments import checked
 from steppe.domain import Permutation
 from steppe.errors import DomainError, RunError
 from steppe.kernel.proposals.permutation_moves import differences, is_move
-from steppe.routes.measures import Edges, canonical_tours, distinct_tours
 from steppe.run.result import Run
 from steppe.targets.tsp import Tsp
 from steppe.targets.tsp_bits import TourBits
 from steppe.validation import count
+from steppe_edlp.tsp.tour_measures import Edges, canonical_tours, distinct_tours
 
 
 class RobustSolutions(NamedTuple):

@@ -68,7 +68,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
                 if (words := describe_recipe(recipe))
             },
         },
-        seeds=seeds,
+        seeds=seeds[: max(map(_count_seeds, found))],
         data={name: digest for rows in tables for name, digest in rows.digests.items()},
         model_evaluations=_count_evaluations(size, len(seeds), found),
     )
@@ -195,6 +195,7 @@ def _describe_published(one: OnTable) -> list[Row]:
             row |= {key: part[key] if _count_seeds(one) > 1 else _with_spread(part, key)}
             row[f"{key}_sd"] = float(part[f"{key}_sd"].mean())
             row[f"{key}_late"] = part[f"{key}_late"]
+        row["num_seeds"] = _count_seeds(one)
         rows.append(row | (_find_lead(one) if name == "edmala" and len(one.published) > 1 else {}))
     return [*rows, *_describe_baselines(one, shared)]
 

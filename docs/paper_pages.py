@@ -34,7 +34,7 @@ MATTER = (
     ),
     (
         "edmala has a lower test RMSE than dmala on compas, with the paper's network.",
-        "Networks drawn with the coupling do not predict better than those drawn without.",
+        "Whether networks drawn with the coupling predict better than those drawn without.",
     ),
 )
 # Why a cell of the paper cannot come out, where that is known.

@@ -4,8 +4,7 @@ import re
 from pathlib import Path
 from unittest import mock
 
-import jax.numpy as jnp
-import numpy as np
+import jax
 import pytest
 
 import steppe
@@ -34,7 +33,7 @@ def names():
 
 @pytest.mark.slow
 def test_modes_of_the_readme_are_found_as_it_stands():
-    assert 0 < len(run_blocks()["found"]) <= 5
+    assert 0 < len(run_blocks()["modes"]) <= 5
 
 
 def test_every_python_block_runs_and_draws_states_of_the_domain(names):
@@ -45,21 +44,19 @@ def test_every_python_block_runs_and_draws_states_of_the_domain(names):
     assert 0 < float(names["acceptance"].mean()) <= 1
 
 
-def test_difference_table_of_the_readme_is_that_of_its_log_density(names):
-    position = names["draws"][-1, 0]
-    expected = np.asarray(names["target"].differences(position))
-    given = np.asarray(names["with_table"].differences(position))
-    # Sums of 16 float32 products of size 1.
-    np.testing.assert_allclose(given, expected, atol=1e-5)
+def test_the_first_run_of_the_readme_has_converged(names):
+    """Of 20 other keys all converged too when this was written: see the slow test."""
+    assert names["run"].summary().diagnosis.ok
 
 
-def test_incremental_form_of_the_readme_follows_a_change(names):
-    start = names["draws"][-1, 0]
-    follow, sites = names["following"].incremental, jnp.arange(16)
-    moved = start.at[3].set(1 - start[3])
-    field = follow.update(follow.init(start), start, 3, jnp.int32(moved[3]))
-    given = np.asarray(follow.differences(field, moved, sites))
-    np.testing.assert_allclose(given, np.asarray(names["target"].differences(moved)), atol=1e-5)
+@pytest.mark.slow
+def test_the_first_run_of_the_readme_converges_for_twenty_keys(names):
+    runs = [steppe.sample(names["target"], key=jax.random.key(seed), num_draws=2000) for seed in range(20)]
+    assert all(run.summary().diagnosis.ok for run in runs)
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 200
 
 
 def test_sampler_table_lists_every_recipe_in_order():

@@ -151,7 +151,10 @@ def test_report_has_a_table_a_picture_and_json(by_efficiency, tmp_path):
 
 
 def test_adjusted_twin_of_an_unadjusted_recipe_is_its_metropolis_version():
-    assert adjust(steppe.dula(step_size=0.3)).blocks == steppe.dmala(step_size=0.3).blocks
+    assert (
+        adjust(steppe.dula(step_size=0.3)).blocks
+        == steppe.dmala(step_size=0.3, differences="gradient").blocks
+    )
     assert adjust(steppe.gibbs()) == steppe.gibbs()
 
 
@@ -167,7 +170,11 @@ REFUSED = {
         {"goal": "ess", "parameter": "strength"},
         "goal='loss'",
     ),
-    "no such number": (steppe.dmala(), {"goal": "ess", "parameter": "strength"}, "has inverse_temperature"),
+    "no such number": (
+        steppe.dmala(),
+        {"goal": "ess", "parameter": "strength"},
+        "has balancing, inverse_temperature",
+    ),
     "one value": (steppe.dmala(), {"goal": "ess", "values": [0.3]}, "at least two"),
     "value out of range": (steppe.dmala(), {"goal": "ess", "values": [0.3, -1.0]}, "positive"),
     "goal": (steppe.dmala(), {"goal": "speed"}, "'acceptance'"),

@@ -108,7 +108,7 @@ def test_a_budget_too_small_for_one_search_is_refused_before_anything_is_spent()
     with pytest.raises(RunError, match="evaluations are the least"):
         steppe.find_flat_modes(target, key=KEY, budget=200)
     jax.effects_barrier()
-    assert value.calls - tried < 3_000  # where temperatures were chosen; no chain has moved
+    assert value.calls == tried
 
 
 def test_tables_of_orders_cost_every_move_and_the_state_once_per_kind():

@@ -14,7 +14,7 @@ SUMMARIES = {
     "completion": "Print the completion script of a shell.",
     "diagnose": "Say what mixed and what has not converged; exit code 1 when something is.",
     "merge": "Make one run of the parts that `--shard` or `--distributed` left.",
-    "modes": "Look for modes that are both high and flat, and rank them.",
+    "modes": "Find modes that are good, and still good after a disturbance.",
     "report": "Write one self-contained HTML page: verdicts, tables, figures, settings.",
     "resume": "Continue a run: the same draws as if it had never stopped.",
     "run": "Sample a target into a new run directory.",

@@ -1,6 +1,6 @@
 """`find_flat_modes`: chains look, local searches end on modes, fresh disturbances judge what was found."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ from steppe.modes.judge import (
     judge,
 )
 from steppe.modes.local_search import Found, find_min_cost, merge_same, search_locally
-from steppe.modes.members import PLAIN, ROBUST, Member, list_members, price_of_value, share_budget
+from steppe.modes.members import PLAIN, ROBUST, list_members, price_of_value, share_budget
 from steppe.modes.merge import canonicalize, label_modes
 from steppe.modes.plateau_walk import walk_plateaus
 from steppe.modes.strength_curves import draw_curves
@@ -146,9 +146,11 @@ def find_flat_modes(
     if after is None:
         after = disturbance.average(target, measure, of_search, NUM_SEARCHED)
     counter = EvaluationCounter(target, total)
+    _check_budget(target, counter, disturbance, {})
     members = list_members(target, after, of_rest)
     shares = share_budget(members, int(CHAIN_FRACTION * total))
-    _check_budget(counter, shares[0], disturbance, total)
+    member, share = shares[0]
+    _check_budget(target, counter, disturbance, {0.9 * share / total: member.min_cost})
     with count_bar("looking for modes", len(shares) + 2, progress) as report:
         met = run_chains(target, shares, of_search, counter, initial, report)
         kinds = [member.name for member, _ in shares]
@@ -195,19 +197,22 @@ def _read_loss(name: str, max_loss: float | None, within: float | None) -> tuple
 
 
 def _check_budget(
-    counter: EvaluationCounter, plain: tuple[Member, int], disturbance: Disturbance, total: int
+    target: Target, counter: EvaluationCounter, disturbance: Disturbance, chains: Mapping[float, int]
 ) -> None:
-    """Refuse, before anything is spent, a budget that is too small for one search and one judgement."""
-    member, share = plain
+    """Refuse a budget that is too small for one search and one judgement, and for given chains.
+
+    Asked first without chains, before temperatures are chosen: then nothing is spent.
+    """
+    total = counter.budget
     needs = {
-        CHAIN_FRACTION * share / max(CHAIN_FRACTION * total, 1) * 0.9: member.min_cost,
-        SEARCH_FRACTION: find_min_cost(member.target, counter),
+        **chains,
+        SEARCH_FRACTION: find_min_cost(target, counter),
         1 - CHAIN_FRACTION - SEARCH_FRACTION - ROBUST_SEARCH_FRACTION: count_min_cost(counter, disturbance),
     }
     least = max(int(np.ceil(cost / fraction)) for fraction, cost in needs.items())
     if total < least:
         raise RunError(
-            f"`find_flat_modes(budget={total})` is too small for one search of {member.target.domain!r}: "
+            f"`find_flat_modes(budget={total})` is too small for one search of {target.domain!r}: "
             f"{least} evaluations are the least. Raise it, or give the target a table of `differences`."
         )
 

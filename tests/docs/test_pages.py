@@ -18,7 +18,6 @@ QUICK = {
     "docs/index.md",
     "docs/notation.md",
     "docs/choose.md",
-    "docs/explain/flat-modes.md",
     "docs/explain/edlp.md",
     "docs/explain/exact-tests.md",
     "docs/explain/claims.md",

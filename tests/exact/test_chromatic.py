@@ -259,6 +259,7 @@ def test_every_chain_may_have_an_inverse_temperature_of_its_own():
         np.testing.assert_array_equal(together[chain], alone)
 
 
+@pytest.mark.slow
 def test_annealing_finds_the_ground_state_of_a_ferromagnet():
     target = targets.ising_lattice((6, 6), 1.0)
     cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.1, 3.0))

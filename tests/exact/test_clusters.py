@@ -107,7 +107,10 @@ def test_kaufmans_sum_is_that_of_all_states():
     assert kaufman_energy(4, 0.4) == pytest.approx(weights @ energies / weights.sum(), rel=1e-5)
 
 
-@pytest.mark.parametrize(("name", "temperature"), [("swendsen_wang", 2.3), ("chromatic_gibbs", 3.0)])
+@pytest.mark.parametrize(
+    ("name", "temperature"),
+    [("swendsen_wang", 2.3), pytest.param("chromatic_gibbs", 3.0, marks=pytest.mark.slow)],
+)
 def test_mean_energy_of_a_lattice_is_kaufmans(name, temperature):
     coupling, length = 1 / temperature, 32
     target = targets.ising_lattice((length, length), coupling)

@@ -162,7 +162,9 @@ def test_kernel_alone_adapts_its_step_size_in_warmup_and_then_keeps_it():
 
 
 @pytest.mark.parametrize(
-    "recipe", [steppe.edmala(), steppe.gibbs(scan="systematic")], ids=lambda recipe: recipe.name
+    "recipe",
+    [steppe.edmala(), pytest.param(steppe.gibbs(scan="systematic"), marks=pytest.mark.slow)],
+    ids=lambda recipe: recipe.name,
 )
 def test_refreshed_state_is_evaluated_under_the_new_conditioning_and_keeps_its_own(recipe):
     kernel = NumpyroKernel(mixed_model, recipe).wrap_model(gibbs.conditioned)

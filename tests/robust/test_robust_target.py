@@ -253,6 +253,7 @@ def test_incremental_form_of_drawn_flips_follows_changes(risk):
     check_derived_forms(after, after.domain.enumerate()[::40])
 
 
+@pytest.mark.slow
 def test_gradient_of_drawn_flips_is_that_of_the_affine_maps():
     after = FlippedAverage(
         MULTILINEAR["bits"].domain, MULTILINEAR["bits"], Risk("mean"), jnp.asarray(RNG.integers(0, 2, (3, 4)))

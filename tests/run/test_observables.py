@@ -46,12 +46,13 @@ def assert_same(first, second):
             assert np.array_equal(a, b, equal_nan=field not in ("name", "every")), (name, field)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "recipe",
     [
         steppe.chromatic_gibbs(),
-        pytest.param(steppe.dmala(), marks=pytest.mark.slow),
-        pytest.param(steppe.gibbs(), marks=pytest.mark.slow),
+        steppe.dmala(),
+        steppe.gibbs(),
     ],
     ids=lambda recipe: recipe.name,
 )

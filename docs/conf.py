@@ -21,6 +21,8 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "_static", "figures", "images", "results", "results/*"]
 
 # Pages
+# A word in code such as `recipe` may name an attribute of several classes; it is then not linked.
+suppress_warnings = ["ref.python"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"

@@ -25,15 +25,15 @@ def main():
     values = np.asarray(jax.vmap(target.log_density)(target.domain.enumerate()))
     states = np.asarray(target.domain.enumerate())
     figure, (axes,) = style.make_row(1, 7.0, 3.2)
-    for mode, color, name in (
-        (modes.best, style.SHARP_COLOR, "highest mode"),
-        (modes.robust, style.FLAT_COLOR, "most robust mode"),
+    for mode, color, name, shift in (
+        (modes.best, style.SHARP_COLOR, "highest mode", (-20, -16)),
+        (modes.robust, style.FLAT_COLOR, "most robust mode", (6, 6)),
     ):
         distance = (states != np.asarray(mode.position)).sum(axis=1)
         size = states.shape[1]
         curve = [values @ (rate**distance * (1 - rate) ** (size - distance)) for rate in RATES]
         axes.plot(100 * RATES, curve, color=color, lw=2)
-        style.draw_label(axes, name, (100 * RATES[12], curve[12]), (6, 6))
+        style.draw_label(axes, name, (100 * RATES[20], curve[20]), shift)
         axes.plot(0, curve[0], "o", color=color)
     axes.set(xlabel="chance that a bit is wrong, %", ylabel="expected log-density")
     axes.set_title("A higher answer, and one that survives")

@@ -29,17 +29,10 @@ COMMIT_BYTES = 64 * 2**20
 
 
 def collect(
-    engine: "Engine",
-    num_rows: int,
-    report: "Reporter",
-    stopping: "Stopping",
-    parts: list[dict[str, np.ndarray]] | None = None,
+    engine: "Engine", num_rows: int, report: "Reporter", stopping: "Stopping"
 ) -> dict[str, np.ndarray]:
-    """Run to a row, or until the rule says so, and keep everything in memory; axes (chain, row, …).
-
-    Rows are put into `parts` as they are made, for whoever looks on.
-    """
-    parts = [] if parts is None else parts
+    """Run to a row, or until the rule says so, and keep everything in memory; axes (chain, row, …)."""
+    parts = []
     for chunk in engine.chunks(num_rows):
         rows = row_arrays(chunk.rows, engine.plan.keep)
         # Copied, so that the buffer of the device is not kept for its first rows.

@@ -13,7 +13,10 @@ from jaxtyping import PyTree
 
 def is_concrete(tree: PyTree) -> bool:
     """Whether no leaf of `tree` is being traced, so that its values can be looked at."""
-    return not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
+    for leaf in jax.tree.leaves(tree):
+        if isinstance(leaf, Tracer):
+            return False
+    return True
 
 
 class Relative(eqx.Module):

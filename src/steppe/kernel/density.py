@@ -205,4 +205,4 @@ def subtract_sums(first: Sequence[Array], second: Sequence[Array]) -> Array:
     for a, b in zip(first, second, strict=True):
         shape = jnp.shape(a)
         by_shape[shape] = by_shape[shape] + (a - b) if shape in by_shape else a - b
-    return jnp.asarray(sum(total(terms.reshape(-1)) for terms in by_shape.values()))
+    return jnp.asarray(sum(map(total, map(jnp.ravel, by_shape.values()))))

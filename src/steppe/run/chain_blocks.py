@@ -181,10 +181,10 @@ def _advance_blocks(
             readings = jax.lax.cond(step >= num_warmup, follow, lambda: readings)
         return observers, readings
 
-    def step(keys: Array, chains: Chains, **how: PyTree) -> tuple[Chains, Rows]:
+    def step(chains: Chains, keys: Array | None = None, **how: PyTree) -> tuple[Chains, Rows]:
         done = simulate(
             sampler,
-            keys,
+            chain_keys(key, chains.chain) if keys is None else keys,
             chains.state,
             num_rows * every,
             first_step=first_row * every,
@@ -201,11 +201,11 @@ def _advance_blocks(
         return Chains(chains.chain, done.state, done.adapted, *done.reduced), done.observed
 
     if not layout.pools:
-        return jax.lax.map(lambda block: step(chain_keys(key, block.chain), block), blocks)
+        return jax.lax.map(step, blocks)
     axis = None if layout.mesh is None else BLOCK_AXIS
     pool = partial(pool_mean, blocks.chain < layout.num_chains, layout.num_chains, axis)
     keys = jax.lax.map(partial(chain_keys, key), blocks.chain)
-    blocks, rows = step(keys, blocks, pool=pool, over_chains=over_blocks)
+    blocks, rows = step(blocks, keys, pool=pool, over_chains=over_blocks)
     return blocks, jax.tree.map(lambda array: jnp.moveaxis(array, 0, 1), rows)
 
 

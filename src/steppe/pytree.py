@@ -13,7 +13,7 @@ from jaxtyping import PyTree
 
 def is_concrete(tree: PyTree) -> bool:
     """Whether no leaf of `tree` is being traced, so that its values can be looked at."""
-    for leaf in jax.tree.leaves(tree):
+    for leaf in jax.tree.leaves(tree):  # noqa: SIM110 - a generator is one more frame in every traceback
         if isinstance(leaf, Tracer):
             return False
     return True

@@ -259,6 +259,26 @@ def test_every_chain_may_have_an_inverse_temperature_of_its_own():
         np.testing.assert_array_equal(together[chain], alone)
 
 
+@pytest.mark.parametrize("num_ladders", [pytest.param(3, marks=pytest.mark.slow), 12])
+def test_ladders_of_chains_step_as_each_chain_alone(num_ladders):
+    """Nested `vmap`: all chains of all ladders share words, and more of them than one word holds."""
+    target = targets.ising_lattice((4, 6), 0.3, field=0.1)
+    sampler = steppe.chromatic_gibbs().build(target)
+    shape = num_ladders, 4
+    states = jax.vmap(jax.vmap(sampler.init))(target.domain.draw(jax.random.key(1), shape))
+    keys, betas = jax.random.split(jax.random.key(2), shape), jnp.asarray([0.2, 0.5, 1.0, 2.0])
+
+    def step(beta, key, state):
+        moved, _ = sampler.replace({"inverse_temperature": beta}).step(key, state)
+        return moved.position, moved.log_density
+
+    ladder = jax.vmap(step)
+    together = quick_jit(jax.vmap(ladder, (None, 0, 0)))(betas, keys, states)
+    alone = quick_jit(lambda: jax.lax.map(lambda one: ladder(betas, *one), (keys, states)))()
+    for found, expected in zip(together, alone, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.slow
 def test_annealing_finds_the_ground_state_of_a_ferromagnet():
     target = targets.ising_lattice((6, 6), 1.0)

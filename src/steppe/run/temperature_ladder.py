@@ -17,6 +17,7 @@ from jax import Array
 
 from steppe.arguments import checked
 from steppe.errors import RunError
+from steppe.kernel.blocks.isoenergetic import IsoenergeticBlock
 from steppe.kernel.blocks.tempering import TemperedBlock
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
@@ -113,7 +114,8 @@ def adapt_ladder(recipe: "Recipe", target: Target, key: Array) -> "Recipe":
 
 def find_tempered(recipe: "Recipe") -> TemperedBlock | None:
     """Return the block that tempers a recipe, if there is one."""
-    return next((block for block in recipe.blocks if isinstance(block, TemperedBlock)), None)
+    inner = (block.block if isinstance(block, IsoenergeticBlock) else block for block in recipe.blocks)
+    return next((block for block in inner if isinstance(block, TemperedBlock)), None)
 
 
 def _choose_size(barrier: float, size: int) -> int:
@@ -135,6 +137,8 @@ def _resize(tuned: TunedLadder, size: int) -> "Recipe":
 
 def _with_ladder(recipe: "Recipe", betas: np.ndarray, scales: np.ndarray, fate: str) -> "Recipe":
     def replace(block: object) -> object:
+        if isinstance(block, IsoenergeticBlock):
+            return dataclasses.replace(block, block=replace(block.block))
         if not isinstance(block, TemperedBlock):
             return block
         arrays = jnp.asarray(betas, float), jnp.asarray(scales, float)
@@ -208,8 +212,8 @@ def _start(sampler: Sampler, keys: Array) -> SamplerState:
 
 @jax.jit
 def _walk(sampler: Sampler, key: Array, state: SamplerState, length: Array) -> tuple[SamplerState, Observed]:
-    block = sampler.recipe.blocks[0]
-    assert isinstance(block, TemperedBlock)
+    block = find_tempered(sampler.recipe)
+    assert block is not None
     chains = state.log_density.shape[0]
     nothing = Observed(jnp.zeros((chains, block.num_rungs - 1)), jnp.zeros((chains, block.num_rungs)))
 

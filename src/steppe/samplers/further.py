@@ -12,16 +12,18 @@ from jax.typing import ArrayLike
 from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.acceptance import Metropolis
 from steppe.kernel.blocks.cycle import CycleBlock
+from steppe.kernel.blocks.isoenergetic import IsoenergeticBlock
 from steppe.kernel.blocks.metropolis import ProposalBlock
 from steppe.kernel.blocks.tempering import TemperedBlock
 from steppe.kernel.compose import Recipe, recipe
+from steppe.kernel.density import NoPenalty
 from steppe.kernel.proposals.discrete_langevin import DiscreteFlow, DiscreteLangevin
 from steppe.kernel.proposals.path_auxiliary import PathAuxiliary
 from steppe.kernel.proposals.site_proposal import Balancing, Differences, choose_weights
 from steppe.pytree import Relative
 from steppe.samplers.langevin import ADJUSTED_STEP, dmala
 from steppe.samplers.registry import register
-from steppe.validation import choice, count, number, positive, real_array, shorten, within
+from steppe.validation import choice, count, flag, number, positive, real_array, shorten, within
 
 __all__ = ["dlmc", "dmala_cyclical", "parallel_tempering", "pas"]
 
@@ -170,6 +172,7 @@ def parallel_tempering(
     inverse_temperatures: Sequence[float] | None = None,
     num_rungs: int | None = None,
     reference: ArrayLike | None = None,
+    cluster_moves: bool = False,
 ) -> Recipe:
     """Any adjusted recipe without center, run at several temperatures whose replicas swap places.
 
@@ -188,6 +191,10 @@ def parallel_tempering(
         every site on two levels, or (site, level). One near the target, such as `steppe.mean_field(target)`
         or that of an RBM without its weights, lowers the barrier. Rung `r` has the density
         `ρ^{1 − β_r} exp{β_r U}`.
+    cluster_moves
+        Run two ladders, and let replicas of the same rung exchange clusters of sites at which they differ
+        (isoenergetic moves, Houdayer 2001), for sums over pairs of sites on sparse graphs such as planar
+        ones. Refused where clusters percolate. The first ladder is what is seen; the cost is twice as high.
 
     Notes
     -----
@@ -220,7 +227,14 @@ def parallel_tempering(
                 f"or `layerwise_gibbs()` of an RBM; got {within!r}."
             )
     block = TemperedBlock(within.blocks[0], jnp.asarray(betas), jnp.ones(len(betas)), logs, fate)
-    return recipe(name, block, penalty=within.penalty)
+    if not flag(f"{name}(cluster_moves=...)", cluster_moves, error=RecipeError):
+        return recipe(name, block, penalty=within.penalty)
+    if not isinstance(within.penalty, NoPenalty):
+        raise CompositionError(
+            f"`{name}(cluster_moves=True)` exchanges clusters at equal log-density, which the penalty of "
+            f"{within!r} does not keep. Leave one of them out."
+        )
+    return recipe(name, IsoenergeticBlock(block))
 
 
 def check_reference(given: str, value: ArrayLike) -> Array:

@@ -90,7 +90,7 @@ class ClusterBlock(ManyChainsBlock):
         assert target.pair_form is not None
         signs = _find_signs("cluster", target)
         has_field = bool(np.any(np.asarray(target.pair_form.field) != 0))
-        return ClusterBlock(self.moved, _list_bonds(target.interactions, signs, has_field))
+        return ClusterBlock(self.moved, list_bonds(target.interactions, signs, has_field))
 
     def count_evaluations(self, density: JointDensity) -> float:
         """Evaluations of one step: that of the new state; clusters are found without the log-density."""
@@ -107,7 +107,7 @@ class ClusterBlock(ManyChainsBlock):
         first, second = bonds.ends
         stays_open = jnp.exp(-self._gains(density, form))
         is_closed = (levels[first] == levels[second]) & (uniforms[:num_bonds] >= stays_open)
-        labels = _label_clusters(bonds, is_closed, levels.shape)
+        labels = label_clusters(bonds, is_closed, levels.shape)
         drawn = uniforms[num_bonds : num_bonds + num_sites]
         choose = self._draw_all if self.moved == "all" else self._draw_one
         new = choose(density, levels, labels, drawn, uniforms[num_bonds + num_sites :])
@@ -246,7 +246,7 @@ class ClusterBlock(ManyChainsBlock):
         return [(tuple(made), chance) for made, chance in outcomes]
 
 
-def _label_clusters(bonds: Bonds, is_closed: Array, shape: tuple[int, ...]) -> Array:
+def label_clusters(bonds: Bonds, is_closed: Array, shape: tuple[int, ...]) -> Array:
     """Name every site after the first site of its cluster.
 
     Every site finds the least name among its neighbours' and tells it to the site it is named after; then all
@@ -284,7 +284,8 @@ def _flatten(places: Array) -> Array:
     return places * num_chains + jnp.arange(num_chains, dtype=places.dtype)
 
 
-def _list_bonds(interactions: Interactions, signs: np.ndarray, has_field: bool) -> Bonds:
+def list_bonds(interactions: Interactions, signs: np.ndarray, has_field: bool) -> Bonds:
+    """Return the bonds of a graph, with the spins to turn over."""
     sources, ends = np.asarray(interactions.sources), np.asarray(interactions.ends)
     is_first = sources < ends
     pairs = np.stack([sources[is_first], ends[is_first]])

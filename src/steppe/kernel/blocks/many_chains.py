@@ -4,6 +4,7 @@ What is looked up for a site is then a row of numbers, one per chain. `jax.vmap`
 by a rule of its own.
 """
 
+import dataclasses
 from abc import abstractmethod
 from typing import NamedTuple
 
@@ -83,12 +84,50 @@ def _map_step(
     key: Array,
     position: Array,
 ) -> tuple[Moved, PyTree[bool]]:
-    of_density = is_mapped[1]
-    if any(jax.tree.leaves((is_mapped[0], of_density.target, of_density.coupling, of_density.penalty))):
+    if _is_target_mapped(is_mapped):
         axes = jax.tree.map(lambda mapped: 0 if mapped else None, tuple(is_mapped))
         moved = jax.vmap(step_chain.fun, axes, axis_size=axis_size)(block, density, key, position)
         return moved, EVERY_ONE
     keys = key if is_mapped[2] else jnp.broadcast_to(key, (axis_size,))
     positions = position if is_mapped[3] else jnp.broadcast_to(position, (axis_size, *position.shape))
-    moved = block.step_many(density, keys, jnp.moveaxis(positions, 0, -1))
+    moved = step_group(block, density, keys, jnp.moveaxis(positions, 0, -1))
     return jax.tree.map(lambda array: jnp.moveaxis(array, -1, 0), moved), EVERY_ONE
+
+
+@custom_vmap
+def step_group(block: ManyChainsBlock, density: JointDensity, keys: Array, position: Array) -> Moved:
+    """Step chains on the last axis by `step_many`; under `vmap`, such as ladders of replicas, all at once."""
+    return block.step_many(density, keys, position)
+
+
+@step_group.def_vmap
+def _map_group(
+    axis_size: int,
+    is_mapped: tuple[PyTree, ...],
+    block: ManyChainsBlock,
+    density: JointDensity,
+    keys: Array,
+    position: Array,
+) -> tuple[Moved, PyTree[bool]]:
+    if _is_target_mapped(is_mapped):
+        axes = jax.tree.map(lambda mapped: 0 if mapped else None, tuple(is_mapped))
+        return jax.vmap(step_group.fun, axes, axis_size=axis_size)(block, density, keys, position), EVERY_ONE
+    shape = position.shape[-1], axis_size  # the new axis last, where many chains stand anyway
+
+    def join(array: Array, is_mapped: bool) -> Array:
+        """Put the new axis behind that of the chains, and make one of them."""
+        spread = jnp.moveaxis(array, 0, -1) if is_mapped else array[..., None]
+        return jnp.broadcast_to(spread, (*spread.shape[:-2], *shape)).reshape(*spread.shape[:-2], -1)
+
+    beta, is_own = jnp.asarray(density.inverse_temperature), is_mapped[1].inverse_temperature
+    if beta.ndim == int(is_own):  # one for all chains of a group
+        beta = jnp.expand_dims(beta, -1)
+    joined = dataclasses.replace(density, inverse_temperature=join(beta, is_own))
+    moved = step_group(block, joined, join(keys, is_mapped[2]), join(position, is_mapped[3]))
+    return jax.tree.map(lambda a: jnp.moveaxis(a.reshape(*a.shape[:-1], *shape), -1, 0), moved), EVERY_ONE
+
+
+def _is_target_mapped(is_mapped: tuple[PyTree, ...]) -> bool:
+    """Whether what chains share differs: the block, or the density in more than its temperature."""
+    block, density = is_mapped[:2]
+    return any(jax.tree.leaves((block, density.target, density.coupling, density.penalty)))

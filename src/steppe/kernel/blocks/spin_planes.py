@@ -7,6 +7,7 @@ in 65 536; where they leave one open, as many again are drawn, and then 32 that 
 """
 
 import dataclasses
+import math
 from functools import partial, reduce
 from operator import or_
 from typing import NamedTuple
@@ -32,6 +33,10 @@ MAX_NEIGHBOURS = 8
 MAX_CHAINS = max(bit_planes.WIDTHS)
 # Bits that are drawn where the first ones leave something open are counted from here on.
 MORE = 2**31
+# Words of all sites together that stay in the cache while they are swept.
+MAX_WORDS = 2048
+# Axis of words side by side, which look closer together.
+WORDS = "words"
 
 
 class SpinBonds(eqx.Module):
@@ -91,6 +96,14 @@ class Cases(NamedTuple):
     limits: Array
 
 
+class Swept(NamedTuple):
+    """Chains of one word after a sweep: words by site; log-densities and changed sites by chain."""
+
+    words: Array
+    log_density: Array
+    num_flips: Array
+
+
 def sweep_spins(
     density: JointDensity,
     coloring: Coloring,
@@ -99,16 +112,47 @@ def sweep_spins(
     keys: Array,
     position: Array,
 ) -> Moved:
-    """One sweep of many chains, which stand on the last axis."""
+    """One sweep of many chains, which stand on the last axis; idle bits of words repeat the first ones."""
+    num_sites, num_chains = position.shape
+    shape = _arrange(num_chains, num_sites)
+    num_idle = math.prod(shape) - num_chains
+    low, high = (jnp.asarray(point, position.dtype) for point in density.domain.points(0)[:, 0])
+
+    def fill(array: Array) -> Array:
+        return jnp.concatenate([array, array[..., :num_idle]], axis=-1) if num_idle else array
+
+    def sweep(betas: Array, keys: Array, words: Array) -> Swept:
+        at = dataclasses.replace(density, inverse_temperature=betas)
+        return _sweep_word(at, coloring, bonds, overrelaxation, keys, words)
+
+    betas = jnp.broadcast_to(density.inverse_temperature, num_chains)
+    packed = bit_planes.pack_chains(fill(position > (low + high) / 2).reshape(-1, shape[-1]))
+    lots = (*(fill(array).reshape(shape) for array in (betas, keys)), packed.reshape(-1, *shape[:2]))
+    lots = *lots[:2], jnp.moveaxis(lots[2], 0, -1)
+    swept = jax.lax.map(lambda lot: jax.vmap(sweep, axis_name=WORDS)(*lot), lots)
+    words = jnp.moveaxis(swept.words, -1, 0)
+    is_high = bit_planes.unpack_chains(words.reshape(-1), shape[-1]).reshape(num_sites, -1)[:, :num_chains]
+    return Moved(
+        position=jnp.where(is_high, high, low),
+        log_density=swept.log_density.reshape(-1)[:num_chains],
+        num_flips=swept.num_flips.reshape(-1)[:num_chains],
+        num_nonfinite=jnp.zeros(num_chains, jnp.int32),
+    )
+
+
+def _sweep_word(
+    density: JointDensity,
+    coloring: Coloring,
+    bonds: SpinBonds,
+    overrelaxation: Array,
+    keys: Array,
+    words: Array,
+) -> Swept:
+    """One sweep of the chains of one word."""
     num_chains, form = len(keys), density.target.pair_form
     assert form is not None
-    if num_chains > MAX_CHAINS:
-        return _sweep_groups(density, coloring, bonds, overrelaxation, keys, position)
-    low, high = density.domain.points(0)[:, 0]
-    packed = bit_planes.pack_chains(position > (low + high) / 2)
-    words = old = materialize(_gather, packed, coloring.order)
-    num_neighbours = len(coloring.colors[0].neighbours)
-    cases = _weigh_cases(density, num_neighbours, overrelaxation, num_chains)
+    words = old = materialize(_gather, words, coloring.order)
+    cases = _weigh_cases(density, len(coloring.colors[0].neighbours), overrelaxation, num_chains)
     lanes = bit_planes.pack_chains(jnp.ones((1, num_chains), bool))
     satisfied = []
     for color, is_negative in zip(coloring.colors, bonds.is_negative, strict=True):
@@ -123,45 +167,23 @@ def sweep_spins(
     count = partial(bit_planes.count_by_chain, num_chains=num_chains)
     num_bonds = sum(color.num_earlier * len(color.sites) for color in coloring.colors)
     agreeing = jnp.asarray(sum(_join_counts(count(planes)) for planes in satisfied))
-    total = jnp.abs(form.strengths.reshape(-1)[0]) * (2 * agreeing - num_bonds).astype(position.dtype)
+    total = jnp.abs(form.strengths.reshape(-1)[0]) * (2 * agreeing - num_bonds).astype(form.field.dtype)
     if bonds.has_field:
         num_up = count(words[None])[0]
-        total = total + form.field.reshape(-1)[0] * (2 * num_up - len(words)).astype(position.dtype)
-    is_high = bit_planes.unpack_chains(materialize(_gather, words, coloring.places), num_chains)
-    return Moved(
-        position=jnp.where(is_high, jnp.asarray(high, position.dtype), jnp.asarray(low, position.dtype)),
+        total = total + form.field.reshape(-1)[0] * (2 * num_up - len(words)).astype(form.field.dtype)
+    return Swept(
+        words=materialize(_gather, words, coloring.places),
         log_density=form.scale * total + form.offset,
         num_flips=count((words ^ old)[None])[0],
-        num_nonfinite=jnp.zeros(num_chains, jnp.int32),
     )
 
 
-def _sweep_groups(
-    density: JointDensity,
-    coloring: Coloring,
-    bonds: SpinBonds,
-    overrelaxation: Array,
-    keys: Array,
-    position: Array,
-) -> Moved:
-    """More chains than a word holds, one word after another; idle bits repeat the first chains."""
-    num_chains = len(keys)
-    num_groups = -(-num_chains // MAX_CHAINS)
-    chains = np.arange(num_groups * MAX_CHAINS).reshape(num_groups, -1) % num_chains
-    betas = jnp.broadcast_to(density.inverse_temperature, num_chains)[chains]
-    groups = betas, keys[chains], jnp.moveaxis(position[:, chains], 1, 0)
-
-    def sweep(group: tuple[Array, Array, Array]) -> Moved:
-        at = dataclasses.replace(density, inverse_temperature=group[0])
-        return sweep_spins(at, coloring, bonds, overrelaxation, *group[1:])
-
-    moved = jax.lax.map(sweep, groups)  # (group, …, chain)
-
-    def join(array: Array) -> Array:
-        array = jnp.moveaxis(array, 0, -2)
-        return array.reshape(*array.shape[:-2], -1)[..., :num_chains]
-
-    return jax.tree.map(join, moved)
+def _arrange(num_chains: int, num_sites: int) -> tuple[int, int, int]:
+    """Lots of words side by side, one lot after another, and chains in a word: as few idle as can be."""
+    num_words = -(-num_chains // MAX_CHAINS)
+    num_lots = -(-num_words // max(MAX_WORDS // num_sites, 1))
+    per_lot = -(-num_words // num_lots)
+    return num_lots, per_lot, -(-num_chains // (num_lots * per_lot))
 
 
 def _weigh_cases(density: JointDensity, num_neighbours: int, overrelaxation: Array, num_chains: int) -> Cases:
@@ -210,7 +232,11 @@ def _move_color(cases: Cases, pulls: Array, old: Array, lanes: Array, keys: Arra
         return jax.lax.scan(compare, (is_less, is_open), planes)[0][0]
 
     is_rare = jax.lax.cond(
-        jnp.any(is_open & lanes), look_closer, lambda is_less, _: is_less, is_less, is_open
+        jax.lax.pmax(jnp.any(is_open & lanes).astype(jnp.int32), WORDS) > 0,
+        look_closer,
+        lambda is_less, _: is_less,
+        is_less,
+        is_open,
     )
     return likely ^ is_rare
 

@@ -109,7 +109,7 @@ class TemperedBlock(AroundBlock[Block]):
         """Start all replicas where the chain starts; after a change of the target they keep their places."""
         size = self.num_rungs
         if previous is not None:
-            replicas = jax.vmap(lambda replica: self._refresh(density, replica), self.axis, self.axis)(
+            replicas = jax.vmap(lambda replica: self.refresh(density, replica), self.axis, self.axis)(
                 previous.replicas
             )
             return previous._replace(replicas=replicas)
@@ -118,7 +118,8 @@ class TemperedBlock(AroundBlock[Block]):
         zeros = jnp.zeros(size, jnp.int32)
         return Ladder(replicas, jnp.arange(size), jnp.zeros((), jnp.int32), zeros, zeros)
 
-    def _refresh(self, density: JointDensity, replica: Replica) -> Replica:
+    def refresh(self, density: JointDensity, replica: Replica) -> Replica:
+        """Evaluate a replica again, and what its block remembers."""
         old = replica.chain
         if self.uses_gradient:
             chain = density.evaluate(old.position, old.center)

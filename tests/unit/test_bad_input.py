@@ -273,6 +273,8 @@ def bad_values(default):
         return [*BAD_NUMBERS, 0.0]
     if isinstance(default, float):
         return [*BAD_NUMBERS, None]
+    if isinstance(default, bool):
+        return [value for value in BAD_COUNTS if not isinstance(value, bool)]
     if isinstance(default, int):
         return [value for value in BAD_COUNTS if value != default or isinstance(value, bool)]
     return BAD_CHOICES

@@ -351,3 +351,25 @@ def test_pairs_that_are_no_pairs_of_sites_are_refused(pairs):
 def test_a_conditional_of_the_wrong_shape_is_refused():
     with pytest.raises(TargetError, match=r"`conditional` must return a log-weight per level"):
         steppe.Target(triples, steppe.Binary(5), conditional=lambda position, site: position)
+
+
+@pytest.mark.parametrize("make", [targets.max_cut, lambda edges: targets.coloring(edges, 3)])
+def test_many_colours_in_one_loop_make_the_sweep_that_each_makes_by_itself(make, monkeypatch):
+    rng = np.random.default_rng(0)
+    target = make(np.argwhere(np.triu(rng.random((20, 20)) < 0.3, 1)))
+    unrolled = steppe.chromatic_gibbs().build(target)
+    assert not coloring_of(unrolled).stacks
+    monkeypatch.setattr("steppe.kernel.blocks.coloring.MAX_UNROLLED", 1)
+    looped = steppe.chromatic_gibbs().build(target)
+    stacks, colors = coloring_of(looped).stacks, coloring_of(looped).colors
+    assert sum(len(stack.start) for stack in stacks) == len(colors) > len(stacks) > 1
+    keys = jax.random.split(jax.random.key(1), 5)
+    starts = jax.vmap(target.domain.draw)(keys)
+    ends = []
+    for sampler in (looped, unrolled):
+        state = jax.vmap(sampler.init)(starts, keys)
+        state, info = quick_jit(jax.vmap(sampler.step))(keys, state)
+        ends.append((state.position, state.log_density, info.num_flips))
+    for first, second in zip(*ends, strict=True):
+        np.testing.assert_allclose(first, second, rtol=1e-6)
+    np.testing.assert_allclose(ends[0][1], jax.vmap(target.log_density)(ends[0][0]), rtol=1e-5)

@@ -12,7 +12,7 @@ from jax import Array
 
 from steppe.errors import RecipeError
 from steppe.kernel.blocks.color_updates import Agreements, Conditionals, Products
-from steppe.kernel.blocks.coloring import Color, Coloring, make_coloring
+from steppe.kernel.blocks.coloring import Color, Coloring, PaddedColor, make_coloring
 from steppe.kernel.blocks.many_chains import ManyChainsBlock, Moved
 from steppe.kernel.blocks.spin_planes import SpinBonds, find_spin_bonds, sweep_spins
 from steppe.kernel.density import JointDensity
@@ -22,6 +22,9 @@ from steppe.pytree import is_concrete
 from steppe.random import draws
 from steppe.target import Target
 from steppe.target.interactions import check_interactions
+
+# Values, their sums over sites and pairs, and broken log-weights that were left out.
+Carry = tuple[Array, Array, Array]
 
 
 class ChromaticBlock(ManyChainsBlock):
@@ -82,10 +85,19 @@ class ChromaticBlock(ManyChainsBlock):
         values = start = sites.enter(position)
         uniforms = draws.uniform_columns(keys, density.domain.num_sites)
         energy, num_nonfinite = jnp.zeros(keys.shape, position.dtype), jnp.zeros(keys.shape, jnp.int32)
-        for color in sites.coloring.colors:
-            own = color.slice(uniforms)
-            values, gained, broken = sites.update(values, color, own, over)
-            energy, num_nonfinite = energy + gained, num_nonfinite + broken
+        carry: Carry = values, energy, num_nonfinite
+        if isinstance(sites, Conditionals) or not sites.coloring.stacks:
+            for color in sites.coloring.colors:
+                carry = _add(carry, sites.update(carry[0], color, color.slice(uniforms), over))
+        else:
+            uniforms = jnp.pad(uniforms, ((0, sites.coloring.num_behind), (0, 0)))
+
+            def update(carry: Carry, color: PaddedColor) -> tuple[Carry, None]:
+                return _add(carry, sites.update(carry[0], color, color.slice(uniforms), over)), None
+
+            for stack in sites.coloring.stacks:
+                carry, _ = jax.lax.scan(update, carry, stack)
+        values, energy, num_nonfinite = carry
         return Moved(*sites.leave(values, energy), sites.count_changes(values, start), num_nonfinite)
 
     def transition_matrix(self, density: JointDensity, center: Array | None) -> np.ndarray:
@@ -109,6 +121,11 @@ class ChromaticBlock(ManyChainsBlock):
         if form is None:
             return Conditionals(coloring, density)
         return (Agreements if form.values is None else Products)(coloring, density, form)
+
+
+def _add(carry: Carry, moved: tuple[Array, Array | int, Array | int]) -> Carry:
+    """Take the new values, and add to what was counted."""
+    return moved[0], carry[1] + moved[1], carry[2] + moved[2]
 
 
 def _overrelax(probabilities: np.ndarray, overrelaxation: float) -> np.ndarray:

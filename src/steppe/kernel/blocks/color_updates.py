@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from steppe.compiling import materialize
-from steppe.kernel.blocks.coloring import Color, Coloring
+from steppe.kernel.blocks.coloring import Color, Coloring, PaddedColor
 from steppe.kernel.density import JointDensity
 from steppe.random import draws
 from steppe.target.interactions import PairForm
@@ -30,16 +30,16 @@ class Products(NamedTuple):
     def enter(self, position: Array) -> Array:
         """Return the values of the sites sorted by colour, and 0 behind the last."""
         is_high = position[self.coloring.order] > self.density.domain.points(0).mean()
-        return jnp.pad(jnp.where(is_high, *self._levels(position)), ((0, 1), (0, 0)))
+        return jnp.pad(jnp.where(is_high, *self._levels(position)), ((0, self.coloring.num_behind), (0, 0)))
 
-    def log_weights(self, values: Array, color: Color) -> Array:
+    def log_weights(self, values: Array, color: Color | PaddedColor) -> Array:
         """Return log-weights of the levels, an axis in front, up to a constant per site."""
         early, late = self._sums(values, color)
         upper = self._slope * (early + late + self._field(color))
         return jnp.stack([jnp.zeros_like(upper), upper])
 
     def update(
-        self, values: Array, color: Color, uniforms: Array, overrelaxation: Array
+        self, values: Array, color: Color | PaddedColor, uniforms: Array, overrelaxation: Array
     ) -> tuple[Array, Array, int]:
         """Move the sites of one colour; return what they add to the sum over sites and pairs."""
         high, low = self._levels(values)
@@ -55,8 +55,8 @@ class Products(NamedTuple):
         field = jnp.broadcast_to(self._field(color), uniforms.shape)
         old = color.slice(values)
         new = materialize(draw, uniforms, old, early, late, field, self._slope, overrelaxation)
-        values = jax.lax.dynamic_update_slice(values, new, (color.start, 0))
-        return values, _sum_columns(new * (early + field)), 0
+        values = color.write(values, new)
+        return values, _sum_columns(color.keep_own(new * (early + field))), 0
 
     def leave(self, values: Array, total: Array) -> tuple[Array, Array]:
         """Return positions and their log-densities."""
@@ -81,10 +81,10 @@ class Products(NamedTuple):
         low, high = self.form.values
         return (high - low) * self.density.inverse_temperature * self.form.scale
 
-    def _field(self, color: Color) -> Array:
+    def _field(self, color: Color | PaddedColor) -> Array:
         return self.form.field[color.sites][:, None]
 
-    def _sums(self, values: Array, color: Color) -> tuple[Array, Array]:
+    def _sums(self, values: Array, color: Color | PaddedColor) -> tuple[Array, Array]:
         """Sums over neighbours of earlier and of later colours."""
         zero = jnp.zeros((len(color.sites), values.shape[1]), values.dtype)
         return _split_sums(self.form, color, lambda own, strength: strength * values[own], zero)
@@ -101,15 +101,15 @@ class Agreements(NamedTuple):
         """Return the levels of the sites sorted by colour, and −1 behind the last."""
         levels = materialize(_count_levels, position)
         sorted_levels = _gather(levels, self.coloring.order)
-        return jnp.pad(sorted_levels, ((0, 1), (0, 0)), constant_values=-1)
+        return jnp.pad(sorted_levels, ((0, self.coloring.num_behind), (0, 0)), constant_values=-1)
 
-    def log_weights(self, values: Array, color: Color) -> Array:
+    def log_weights(self, values: Array, color: Color | PaddedColor) -> Array:
         """Return log-weights of the levels, an axis in front."""
         early, late = self._sums(values, color)
         return self._scale * (early + late + self._field(color))
 
     def update(
-        self, values: Array, color: Color, uniforms: Array, overrelaxation: Array
+        self, values: Array, color: Color | PaddedColor, uniforms: Array, overrelaxation: Array
     ) -> tuple[Array, Array, int]:
         """Move the sites of one colour; return what they add to the sum over sites and pairs."""
         early, late = self._sums(values, color)
@@ -122,13 +122,10 @@ class Agreements(NamedTuple):
             self._scale,
         )
         new = draws.move(uniforms, weights, color.slice(values), overrelaxation)
-        values = jax.lax.dynamic_update_slice(values, new, (color.start, 0))
+        values = color.write(values, new)
         table = jnp.broadcast_to(early + field, weights.shape)
-        return (
-            values,
-            _sum_columns(jnp.asarray(sum(jnp.where(new == k, row, 0) for k, row in enumerate(table)))),
-            0,
-        )
+        chosen = jnp.asarray(sum(jnp.where(new == k, row, 0) for k, row in enumerate(table)))
+        return values, _sum_columns(color.keep_own(chosen)), 0
 
     def leave(self, values: Array, total: Array) -> tuple[Array, Array]:
         """Return positions and their log-densities."""
@@ -152,10 +149,10 @@ class Agreements(NamedTuple):
         """Whether a site is at a level, an axis of levels in front."""
         return levels == jnp.arange(self._num_levels)[:, None, None]
 
-    def _field(self, color: Color) -> Array:
+    def _field(self, color: Color | PaddedColor) -> Array:
         return self.form.field[color.sites].T[..., None]
 
-    def _sums(self, values: Array, color: Color) -> tuple[Array, Array]:
+    def _sums(self, values: Array, color: Color | PaddedColor) -> tuple[Array, Array]:
         def count(own: Array, strength: Array) -> Array:
             return strength * self._is_at(materialize(_gather, values, own))
 
@@ -226,7 +223,7 @@ def _numbers(like: Array, first: float, second: float) -> tuple[Array, Array]:
 
 
 def _split_sums(
-    form: PairForm, color: Color, term: Callable[[Array, Array], Array], zero: Array
+    form: PairForm, color: Color | PaddedColor, term: Callable[[Array, Array], Array], zero: Array
 ) -> tuple[Array, Array]:
     """Sums of terms over neighbours of earlier and of later colours."""
     split, num_slots = color.num_earlier, len(color.neighbours)

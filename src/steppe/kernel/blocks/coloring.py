@@ -1,11 +1,18 @@
 """Colouring of sites: those of one colour stand side by side, with lists of their neighbours."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from steppe.target.interactions import Interactions, color_sites
+
+# Colours above which several share one loop of the program: each that stands in it alone takes up to a second
+# to compile.
+MAX_UNROLLED = 12
+# Places of a loop over colours, the empty ones included, per place that is filled.
+MAX_PADDING = 1.3
 
 
 class Color(eqx.Module):
@@ -34,13 +41,75 @@ class Color(eqx.Module):
         """What stands at these sites, of values sorted by colour."""
         return values[self.start : self.start + len(self.sites)]
 
+    def write(self, values: Array, new: Array) -> Array:
+        """Put new values at these sites."""
+        return jax.lax.dynamic_update_slice(values, new, (self.start, 0))
+
+    def keep_own(self, terms: Array) -> Array:
+        """Terms of these sites: all there are."""
+        return terms
+
+
+class PaddedColor(eqx.Module):
+    """A colour among several of one shape, all of which a loop goes through; with an axis in front, all.
+
+    Attributes
+    ----------
+    sites, neighbours, strengths
+        As of a `Color`; behind its last site anything.
+    start, size
+        Its first place and its number of sites.
+    num_earlier
+        Slots with neighbours of earlier colours.
+    """
+
+    sites: Array
+    neighbours: Array
+    strengths: Array | None
+    start: Array
+    size: Array
+    num_earlier: int = eqx.field(static=True)
+
+    def slice(self, values: Array) -> Array:
+        """What stands at these sites and at as many behind as are missing."""
+        return jax.lax.dynamic_slice_in_dim(values, self.start, len(self.sites))
+
+    def write(self, values: Array, new: Array) -> Array:
+        """Put new values at these sites, and leave those behind."""
+        kept = jnp.where(self._is_own, new, self.slice(values))
+        return jax.lax.dynamic_update_slice(values, kept, (self.start, jnp.zeros_like(self.start)))
+
+    def keep_own(self, terms: Array) -> Array:
+        """Terms of these sites, 0 behind."""
+        return jnp.where(self._is_own, terms, 0)
+
+    @property
+    def _is_own(self) -> Array:
+        return jnp.arange(len(self.sites))[:, None] < self.size
+
 
 class Coloring(eqx.Module):
-    """Sites sorted by colour: `order[place]` is a site, `places[site]` its place."""
+    """Sites sorted by colour.
+
+    Attributes
+    ----------
+    order, places
+        `order[place]` is a site, `places[site]` its place.
+    colors
+        The colours.
+    stacks
+        The same where they are many: colours in a row that share a loop, each stack with an axis in front.
+    """
 
     order: Array
     places: Array
     colors: tuple[Color, ...]
+    stacks: tuple[PaddedColor, ...] = ()
+
+    @property
+    def num_behind(self) -> int:
+        """Places that are needed behind the last site."""
+        return max((stack.sites.shape[1] for stack in self.stacks), default=1)
 
 
 def make_coloring(interactions: Interactions, num_sites: int) -> Coloring:
@@ -75,4 +144,45 @@ def make_coloring(interactions: Interactions, num_sites: int) -> Coloring:
         neighbours = jnp.asarray(neighbours, jnp.int32)
         made.append(Color(sites, neighbours, strengths, start, int(num_earlier)))
         start += int(size)
-    return Coloring(jnp.asarray(order, jnp.int32), jnp.asarray(places, jnp.int32), tuple(made))
+    stacks = _stack(made, num_sites) if len(made) > MAX_UNROLLED else ()
+    return Coloring(jnp.asarray(order, jnp.int32), jnp.asarray(places, jnp.int32), tuple(made), stacks)
+
+
+def _stack(colors: list[Color], num_sites: int) -> tuple[PaddedColor, ...]:
+    """Put colours in a row together while padding them to one shape costs little."""
+    stacks, group = [], colors[:1]
+    for color in colors[1:]:
+        if _measure_padding([*group, color]) > MAX_PADDING:
+            stacks.append(_pad(group, num_sites))
+            group = []
+        group.append(color)
+    return (*stacks, _pad(group, num_sites))
+
+
+def _measure_padding(colors: list[Color]) -> float:
+    shape = np.max([color.neighbours.shape for color in colors], axis=0)
+    return len(colors) * shape.prod() / max(sum(color.neighbours.size for color in colors), 1)
+
+
+def _pad(colors: list[Color], num_sites: int) -> PaddedColor:
+    size = max(len(color.sites) for color in colors)
+    num_earlier = max(color.num_earlier for color in colors)
+    num_later = max(len(color.neighbours) - color.num_earlier for color in colors)
+
+    def pad(slots: Array, color: Color, fill: int) -> np.ndarray:
+        padded = np.full((num_earlier + num_later, size), fill, np.int32)
+        early, late = np.split(np.asarray(slots), [color.num_earlier])
+        padded[: len(early), : len(color.sites)] = early
+        padded[num_earlier : num_earlier + len(late), : len(color.sites)] = late
+        return padded
+
+    sites = [np.resize(np.asarray(color.sites), size) for color in colors]
+    strengths = [pad(color.strengths, color, 0) for color in colors if color.strengths is not None]
+    return PaddedColor(
+        sites=jnp.asarray(np.stack(sites), jnp.int32),
+        neighbours=jnp.asarray(np.stack([pad(color.neighbours, color, num_sites) for color in colors])),
+        strengths=jnp.asarray(np.stack(strengths)) if strengths else None,
+        start=jnp.asarray([color.start for color in colors], jnp.int32),
+        size=jnp.asarray([len(color.sites) for color in colors], jnp.int32),
+        num_earlier=num_earlier,
+    )

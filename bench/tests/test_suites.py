@@ -8,8 +8,9 @@ import pytest
 from steppe import targets
 from steppe.cli.main import app
 from steppe.errors import RunError
-from steppe_bench.engine import carry_out, tabulate
+from steppe_bench.engine import Row, carry_out, tabulate
 from steppe_bench.methods import METHODS, list_methods
+from steppe_bench.sampling import Uniformity, enumerate_solutions
 from steppe_bench.suites import SUITES, Instance, Suite, list_random_graphs
 
 SQUARE = [(0, 1), (1, 2), (2, 3), (0, 3)]
@@ -22,33 +23,41 @@ def small_suite():
         lambda target, position: float(target.cut_value(position)),
         4.0,
         {"a paper": 3.0},
+        goal=4.0,
     )
     return Suite("A square", "cut", True, 0.05, lambda: [instance], 1, ("Drawn by hand.",))
 
 
 def test_every_method_finds_the_best_cut_of_a_square_and_the_table_says_so():
     suite, lines = small_suite(), []
+    methods = [method for method in list_methods(targets.max_cut(SQUARE)) if method != "qqa"]
     results = carry_out(
-        "square", suite, suite.list_instances(), seeds=1, seconds=0.05, methods=None, report=lines.append
+        "square", suite, suite.list_instances(), seeds=1, seconds=0.05, methods=methods, report=lines.append
     )
     row = results.tables[0].rows[0]
     assert row["known"] == 4
     assert row["source0"] == 3
     assert row["percent"] == 100
-    for method in list_methods(targets.max_cut(SQUARE)):
+    for method in methods:
         assert row[method].value == 4
-    assert len(lines) == len(list_methods(targets.max_cut(SQUARE)))
+    assert len(lines) == len(methods)
     assert "Drawn by hand." in results.notes
 
 
 def test_medians_and_ends_are_those_of_the_seeds():
     suite = small_suite()
     results = tabulate(
-        "x", suite, suite.list_instances(), {"square": {"steppe": [3.0, 4.0, 4.0]}}, seeds=3, seconds=1
+        "x",
+        suite,
+        suite.list_instances(),
+        [Row("square", "steppe", seed, score, 0.5) for seed, score in enumerate([3.0, 4.0, 4.0])],
+        seeds=3,
+        seconds=1,
     )
     cell = results.tables[0].rows[0]["steppe"]
     assert (cell.value, cell.low, cell.high) == (4, 3, 4)
-    assert results.facts["mean of steppe"] == "4 cut"
+    assert results.facts["mean of steppe"] == "4 ± 0 cut, 1 instances"
+    assert results.facts["best known reached by steppe"] == "1 of 1"
 
 
 def test_generated_instances_are_the_same_every_time():
@@ -67,7 +76,7 @@ def test_the_list_names_every_suite_and_unknown_ones_are_refused_with_near_names
         bench("gset-smal")
     with pytest.raises(RunError, match="seconds"):
         bench("gset-small", seconds=0.0)
-    assert set(METHODS) == {"steppe", "dwave"}
+    assert set(METHODS) == {"steppe", "dwave", "qqa", "cpsat", "tabu"}
 
 
 def test_a_suite_writes_results_and_a_page(tmp_path, monkeypatch):
@@ -77,3 +86,58 @@ def test_a_suite_writes_results_and_a_page(tmp_path, monkeypatch):
     bench("square", seeds=1, methods="steppe", out=tmp_path)
     assert json.loads((tmp_path / "square" / "results.json").read_text())["title"] == "A square"
     assert (tmp_path / "report.html").exists()
+
+
+def test_what_was_interrupted_goes_on_and_other_times_are_not_mixed(tmp_path):
+    suite, lines = small_suite(), []
+    arguments = {"methods": ["tabu"], "report": lines.append, "out": tmp_path}
+    carry_out("square", suite, suite.list_instances(), seeds=1, seconds=0.05, **arguments)
+    results = carry_out("square", suite, suite.list_instances(), seeds=2, seconds=0.05, **arguments)
+    assert [line.split(":")[0] for line in lines] == ["square, tabu, seed 0", "square, tabu, seed 1"]
+    assert results.tables[0].rows[0]["tabu"].value == 4
+    carry_out("square", suite, suite.list_instances(), seeds=1, seconds=0.06, **arguments)
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("make", "best"),
+    [
+        (lambda: targets.max_cut(SQUARE), 4),
+        (lambda: targets.max_cut(SQUARE, weights=[2.0, -1.0, 3.0, 1.0]), 5),
+        (lambda: targets.independent_set([*SQUARE, (3, 4)], [1.0, 1.0, 1.0, 1.0, 2.5]), 4.5),
+    ],
+)
+def test_tabu_search_finds_the_best_of_every_pairwise_target(make, best):
+    target = make()
+    found = METHODS["tabu"](target, 0.5, 0, float(best) - 1e-3)
+    assert float(target.score(found.positions[0])) == pytest.approx(best)
+
+
+def test_cpsat_proves_the_best_of_formulas_sets_and_colourings():
+    pytest.importorskip("ortools")
+    formula = targets.cnf([[1, 2], [-1, 2], [1, -2], [-1, -2]])
+    cases = [
+        (formula, 3),
+        (targets.independent_set([*SQUARE, (3, 4)]), 3),
+        (targets.vertex_cover([*SQUARE, (3, 4)]), 2),
+        (targets.coloring([(0, 1), (1, 2), (0, 2)], 2), 2),
+    ]
+    for target, best in cases:
+        found = METHODS["cpsat"](target, 5.0, 0, None)
+        assert found.is_proved
+        assert float(target.score(found.positions[0])) == best
+
+
+def test_solutions_are_enumerated_and_draws_that_favour_one_are_not_certified():
+    formula = targets.cnf([[1, 2, 3], [-1, -2]])
+    numbers = enumerate_solutions(formula)
+    states = (numbers[:, None] >> np.arange(3)) & 1
+    assert all(formula.is_feasible(state.astype(float)) for state in states)
+    assert len(numbers) == 5
+    draws = np.random.default_rng(0).integers(0, 5, (8, 500))
+    fair = Uniformity(formula, states[draws].astype(float))
+    assert fair.p_value > 1e-3
+    assert "cannot be told from uniform draws among the 5 solutions" in fair.certificate
+    bent = Uniformity(formula, states[np.minimum(draws, 3)].astype(float))
+    assert bent.p_value < 1e-6
+    assert "are NOT" in bent.certificate

@@ -80,14 +80,20 @@ def recommend(target: Target) -> Recommendation:
 
 
 def recommend_for_search(target: Target) -> Recommendation:
-    """Recommend a recipe to anneal a target with: as for sampling, but clusters do not help to search.
+    """Recommend a recipe to anneal a target with: as for sampling, with two exceptions.
+
+    Clusters do not help to search. And where interactions are no sum over pairs, as those of clauses, colours
+    would each compile by themselves, and a sweep that weighs changes incrementally begins at once.
 
     Parameters
     ----------
     target
         What is to be searched.
     """
-    rule = next(rule for rule in RULES if rule.name != "swendsen_wang" and rule.applies(target))
+    left_out = {"swendsen_wang"}
+    if target.pair_form is None and _has_cheap_differences(target):
+        left_out.add("chromatic_gibbs")
+    rule = next(rule for rule in RULES if rule.name not in left_out and rule.applies(target))
     return Recommendation(rule.make(target), rule.reason)
 
 

@@ -45,11 +45,12 @@ def bench(
     only
         Only these instances, separated by commas.
     methods
-        Only these methods, separated by commas: `steppe`, `dwave`.
+        Only these methods, separated by commas: `steppe`, and where they are installed `dwave`, `qqa`,
+        `cpsat` and `tabu`.
     quick
         The first instances only, one seed.
     out
-        Directory to write to.
+        Directory to write to; what was interrupted goes on from there.
     as_json
         Print the results as JSON.
     """
@@ -75,6 +76,7 @@ def bench(
         seconds=limit,
         methods=None if methods is None else [name.strip() for name in methods.split(",")],
         report=_say,
+        out=out / suite,
     )
     results.save(out / suite)
     page = write_page(out)

@@ -10,6 +10,15 @@ import numpy as np
 from steppe import datasets, targets
 from steppe.diagnostics.exact import expected_total_variation, target_distribution
 from steppe.target import Target
+from steppe_bench.rivals import Method
+from steppe_bench.sampling import (
+    NUM_DRAWS,
+    certify,
+    draw,
+    draw_solutions,
+    measure_distance,
+    measure_uniformity,
+)
 
 ISCO = "iSCO (Sun et al. 2023)"
 
@@ -30,6 +39,8 @@ class Instance:
         From the literature, where there is one.
     published
         What others reached, by source.
+    goal
+        Log-density at which a search may stop, because nothing better is known.
     """
 
     name: str
@@ -37,6 +48,7 @@ class Instance:
     score: Callable[[Target, np.ndarray], float]
     best_known: float | None = None
     published: dict[str, float] = dataclasses.field(default_factory=dict)
+    goal: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +71,12 @@ class Suite:
         How many of them a quick run takes.
     notes
         Where published values come from, and on which hardware.
-    samples
-        Whether a distribution is drawn from, instead of a state searched for.
+    draw
+        Draws from the instance, where a distribution is to be sampled instead of a state searched for.
+    certify
+        Makes a sentence from a target and the draws of its first seed.
+    question
+        What the suite answers; by default how good the best is that the time finds.
     """
 
     summary: str
@@ -70,7 +86,9 @@ class Suite:
     list_instances: Callable[[], list[Instance]]
     num_quick: int
     notes: tuple[str, ...] = ()
-    samples: bool = False
+    draw: Method | None = None
+    certify: Callable[[Target, np.ndarray], str] | None = None
+    question: str | None = None
 
 
 def _score(target: Target, position: np.ndarray) -> float:
@@ -95,7 +113,6 @@ def _tour_length(target: Target, position: np.ndarray) -> float:
 SMALL = ("G1", "G14", "G15", "G22", "G43", "G49", "G50", "G55", "G70")
 LARGE = ("G72", "G77", "G81")
 ISCO_CUTS = {"G14": 3056, "G15": 3046, "G22": 13289, "G49": 5940, "G50": 5880, "G55": 10218, "G70": 9442}
-NUM_DRAWS = 2**20
 ISCO_NOTE = f"{ISCO}: 'Revisiting sampling for combinatorial optimization', ICML 2023, on GPUs."
 
 
@@ -105,7 +122,14 @@ def _list_gset(names: tuple[str, ...]) -> list[Instance]:
         graph = datasets.load(f"gset:{name}")
         published = {ISCO: float(ISCO_CUTS[name])} if name in ISCO_CUTS else {}
         instances.append(
-            Instance(name, lambda graph=graph: targets.max_cut(graph), _score, graph.best_known, published)
+            Instance(
+                name,
+                lambda graph=graph: targets.max_cut(graph),
+                _score,
+                graph.best_known,
+                published,
+                goal=graph.best_known,
+            )
         )
     return instances
 
@@ -146,7 +170,13 @@ def _list_cliques() -> list[Instance]:
     names = [name.removeprefix("dimacs:") for name in datasets.names() if name.startswith("dimacs:")]
     graphs = [datasets.load(f"dimacs:{name}") for name in names]
     return [
-        Instance(graph.name, lambda graph=graph: targets.clique(graph), _score, graph.best_known)
+        Instance(
+            graph.name,
+            lambda graph=graph: targets.clique(graph),
+            _score,
+            graph.best_known,
+            goal=graph.best_known,
+        )
         for graph in graphs
     ]
 
@@ -164,6 +194,21 @@ def _list_formulas() -> list[Instance]:
                 lambda formula=formula: targets.cnf(formula),
                 _count_satisfied,
                 float(len(formula.clauses)),
+                goal=0.0,
+            )
+        )
+    return instances
+
+
+def _list_enumerable() -> list[Instance]:
+    instances = []
+    for number in range(1, 51):
+        formula = datasets.load(f"satlib:uf20-0{number}")
+        instances.append(
+            Instance(
+                formula.name,
+                lambda formula=formula: targets.cnf(formula, inverse_temperature=SOLUTION_BETA),
+                measure_uniformity,
             )
         )
     return instances
@@ -174,7 +219,13 @@ def _list_tours() -> list[Instance]:
     for name in ("burma14", "ulysses22", "berlin52", "eil51", "st70", "eil76", "kroA100"):
         tour = datasets.load(f"tsplib:{name}")
         instances.append(
-            Instance(name, lambda tour=tour: targets.tsp(tour.distances), _tour_length, tour.optimum)
+            Instance(
+                name,
+                lambda tour=tour: targets.tsp(tour.distances),
+                _tour_length,
+                tour.optimum,
+                goal=-float(tour.optimum),
+            )
         )
     return instances
 
@@ -193,13 +244,6 @@ def _list_small() -> list[Instance]:
     ]
 
 
-def measure_distance(target: Target, positions: np.ndarray) -> float:
-    """Total variation between draws and the enumerated distribution."""
-    places = np.asarray(target.domain.index(jnp.asarray(positions))).ravel()
-    counts = np.bincount(places, minlength=target.domain.num_states)
-    return 0.5 * float(np.abs(counts / counts.sum() - np.asarray(target_distribution(target))).sum())
-
-
 def _list_glasses() -> list[Instance]:
     return [
         Instance(
@@ -212,6 +256,12 @@ def _list_glasses() -> list[Instance]:
     ]
 
 
+# At this inverse temperature about half of the draws satisfy a formula of 20 variables.
+SOLUTION_BETA = 3.0
+UNIFORM_NOTE = (
+    "p-values of the χ² test that every solution is equally likely, on draws thinned to independence that "
+    "satisfy the formula; a sampler that is right has values spread evenly over 0 to 1."
+)
 MIS_NOTE = (
     "DISCS (Goshvadi et al. 2023, table 5; 32 chains, 8 V100): PAS 44.57, GWG 44.38, DLMC 44.27, DMALA 44.20 "
     "and 377.12, 367.31, 355.06, 357.06. FLD paper, table 1 (GPU): RLSA 44.10 / 375.31, FLD 44.37 / 377.50, "
@@ -271,6 +321,18 @@ SUITES: dict[str, Suite] = {
     "sat-uf": Suite(
         "Satisfiable random 3-SAT of 50 variables and 218 clauses", "clauses", True, 1.0, _list_formulas, 2
     ),
+    "sat-uniform": Suite(
+        "Uniform draws of the solutions of random 3-SAT of 20 variables and 91 clauses",
+        "p-value",
+        True,
+        0.0,
+        _list_enumerable,
+        2,
+        (UNIFORM_NOTE,),
+        draw=draw_solutions,
+        certify=certify,
+        question="Is every solution drawn equally often?",
+    ),
     "sampling-exact": Suite(
         "Draws of small targets against their enumeration",
         "total variation",
@@ -279,7 +341,8 @@ SUITES: dict[str, Suite] = {
         _list_small,
         1,
         (EXACT_NOTE,),
-        samples=True,
+        draw=draw,
+        question="How far are draws from the distribution they should have?",
     ),
     "tsplib-small": Suite("Tours of TSPLIB of up to 100 cities", "length", False, 10.0, _list_tours, 1),
     "spin-glass": Suite(

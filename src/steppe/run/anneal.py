@@ -88,6 +88,8 @@ class Annealed(Presented):
         What was annealed, how, and why that way.
     num_rounds, stopped
         Rounds begun, and why it ended.
+    cpu_seconds
+        Processor time of the steps, compiling not counted.
     met
         Distinct states at the ends of rounds, from which `local_optima` begins.
     """
@@ -104,6 +106,7 @@ class Annealed(Presented):
     reason: str
     num_rounds: int
     stopped: str
+    cpu_seconds: float
     met: np.ndarray
 
     @property
@@ -329,5 +332,6 @@ def _collect(request: Request, done: Done, reason: str) -> Annealed:
         reason=reason,
         num_rounds=done.round + 1,
         stopped=done.stopped,
+        cpu_seconds=done.cpu_seconds,
         met=np.asarray(domain.from_levels(pad_rows(met)))[: len(met)],
     )

@@ -16,6 +16,9 @@ from steppe.target import Incremental, Target
 from steppe.target.interactions import Interactions
 from steppe.targets.checks import array_of_shape, count, positive
 
+# Occurrences of a variable are listed in multiples of this, so that formulas alike share a compiled program.
+ROUNDED = 16
+
 
 @runtime_checkable
 class LoadedFormula(Protocol):
@@ -242,7 +245,7 @@ def _pad(lists: list[list[int]], size: int) -> tuple[Literals, Occurrences]:
     order = np.argsort(owners, kind="stable")
     counts = np.bincount(owners, minlength=size)
     places = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    shape = size, max(int(counts.max()), 1)
+    shape = size, ROUNDED * max(-(-int(counts.max()) // ROUNDED), 1)
     clauses, own_signs = np.zeros(shape, np.int32), np.zeros(shape, dtype)
     clauses[owners[order], places] = rows[order]
     own_signs[owners[order], places] = signs[rows, columns][order]

@@ -73,34 +73,40 @@ def confined_chain(
         )
     low, high = check_box(center_box)
     nodes = low + (high - low) * (np.arange(num_nodes) + 0.5) / num_nodes
-    levels, values, gradients = _evaluated(target)
+    levels, values, gradients = evaluate_levels(target)
     residual = levels[:, None] - nodes  # state × node
     joint = values[:, None] - residual**2 / (2 * coupling_variance)
     slope = gradients[:, None] - residual / coupling_variance
     jumps = levels - levels[:, None]
-    positions = _softmax(
+    positions = softmax(
         0.5 * slope[:, :, None] * jumps[:, None, :] - jumps[:, None, :] ** 2 / (2 * step_size)
     )
     means = nodes + center_step_size / 2 * residual / coupling_variance
-    centers = _softmax(-((nodes - means[:, :, None]) ** 2) / (2 * center_step_size))
+    centers = softmax(-((nodes - means[:, :, None]) ** 2) / (2 * center_step_size))
     size = levels.size * num_nodes
     matrix = np.einsum("snt,snm->sntm", positions, centers).reshape(size, size)
-    distribution = _softmax(joint.ravel())
+    distribution = softmax(joint.ravel())
     return ConfinedChain(_adjusted(matrix, distribution) if is_adjusted else matrix, distribution)
 
 
 def joint_bias(target: Target, step_size: float, coupling_variance: float, center_step_size: float) -> float:
     """`|joint distribution of edula − joint|_1` for one site, on an interval that centers do not leave."""
-    reach = 8 * math.sqrt(coupling_variance / (1 - center_step_size / (4 * coupling_variance)))
-    levels = np.asarray(target.domain.enumerate(), float)
-    box = (float(levels.min() - reach), float(levels.max() + reach))
+    box = find_free_box(target, coupling_variance, center_step_size)
     chain = confined_chain(
         target, step_size, center_step_size, coupling_variance, box, is_adjusted=False, num_nodes=200
     )
     return float(np.abs(stationary_distribution(chain.matrix) - chain.distribution).sum())
 
 
-def _evaluated(target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def find_free_box(target: Target, coupling_variance: float, center_step_size: float) -> Box:
+    """Return an interval that the center of `edula` does not leave, for all a float can tell."""
+    reach = 8 * math.sqrt(coupling_variance / (1 - center_step_size / (4 * coupling_variance)))
+    levels = np.asarray(target.domain.enumerate(), float)
+    return float(levels.min() - reach), float(levels.max() + reach)
+
+
+def evaluate_levels(target: Target) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Levels of the one site of a target, with the log-density and its derivative there."""
     values, gradients = _values_and_gradients(target)
     levels = np.asarray(target.domain.enumerate(), float)
     return levels[:, 0], np.asarray(values, float), np.asarray(gradients, float)[:, 0]
@@ -119,6 +125,7 @@ def _adjusted(proposal: np.ndarray, distribution: np.ndarray) -> np.ndarray:
     return accepted + np.diag(1 - accepted.sum(axis=1))
 
 
-def _softmax(scores: np.ndarray) -> np.ndarray:
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Probabilities along the last axis from their logarithms up to a constant."""
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return weights / weights.sum(axis=-1, keepdims=True)

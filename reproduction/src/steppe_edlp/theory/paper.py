@@ -238,9 +238,14 @@ def _log_bias(figures: Constants, step_size: float, coupling_variance: float) ->
 
 def _log_minorization(figures: Constants, α: float, α_a: float, η: float) -> float:
     """`log η̄*` of Theorem 5.5. `Φ` is taken as `(2π α_a)^{d/2}`; as printed it depends on the mean."""
+    centers = -(figures.center_diameter**2) / α_a - α_a / η**2 * figures.center_distance**2
+    log_phi = 0.5 * figures.dimension * math.log(2 * math.pi * α_a)
+    return centers - log_phi + find_log_position_bound(figures, α, η)
+
+
+def find_log_position_bound(figures: Constants, α: float, η: float) -> float:
+    """Log of what both minorisations say of the position: it has at least this probability."""
     M, D, G = figures.curvature.lipschitz, figures.diameter, figures.smallest_gradient
     square = (α * M + 1) ** 2 * D**2 + 2 * (M + α) * G * D + α**2 * G**2
     bracket = square + α * M**2 * D**2 + 2 * α * M * G * D + α * G**2 + 2 * α / η * math.sqrt(square) * D
-    centers = -(figures.center_diameter**2) / α_a - α_a / η**2 * figures.center_distance**2
-    log_phi = 0.5 * figures.dimension * math.log(2 * math.pi * α_a)
-    return centers - log_phi - math.log(figures.num_states) - bracket / (2 * α)
+    return -math.log(figures.num_states) - bracket / (2 * α)

@@ -24,17 +24,22 @@ from steppe.targets.bernoulli import paper_bernoulli
 from steppe.theory import Bound
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.request import Found, Request, Row
-from steppe_edlp.theory import paper
+from steppe_edlp.theory import ergodicity, paper
+from steppe_edlp.theory.confined import confined_chain
 from steppe_edlp.work import Content, Work
 
 # Every point of these integrates over centers in four dimensions.
 SLOW = {"glu-gap", "marginal"}
 CLOSED_FORM_POINTS = 60
+# Steps after which the variance of a mean is compared with its limit, and how near it must be.
+NUM_LIMIT_STEPS, NEAR = 4000, 0.02
 # What float32 matrices and grids of centers leave of a distance that is zero.
 ZERO = 1e-3
 PAPER_BOX, WIDE_BOX = (-0.5, 1.5), (-1.0, 2.0)
 # Slope of the center and variance of the paper's networks (COMPAS): where its drift theorem is applied.
 PUBLISHED_CENTER = (0.01, 4.0)
+# Coupling variance at which statements on ergodicity are looked at over α_a/η.
+VARIANCE = 0.5
 
 
 def parabola(height: float, position: Array) -> Array:
@@ -84,6 +89,13 @@ BOUNDS: dict[str, Callable[[float], Bound]] = {
     "theorem-5-6": lambda α_a: paper.theorem_5_6(CONCAVE_BIT, 1.0, α_a, 10.0, center_box=WIDE_BOX),
     "edula-bias": lambda α: theory.edula_bias_bound(ring_of(4), α, 0.5, 0.1),
     "glu-gap": lambda η: theory.glu_gap_bound(paper_bernoulli(), η),
+    "minorization": lambda x: ergodicity.minorization_theorem(FLAT_BIT, 0.5, x * VARIANCE, VARIANCE),
+    "harris": lambda x: ergodicity.check_harris(FLAT_BIT, 0.5, x * VARIANCE, VARIANCE),
+    "geometric-rate": lambda x: ergodicity.geometric_rate(FLAT_BIT, 0.5, x * VARIANCE, VARIANCE),
+    "edmala-drift": lambda x: ergodicity.edmala_drift(FLAT_BIT, 0.5, x * VARIANCE, VARIANCE),
+    "edmala-minorization": lambda α_a: ergodicity.edmala_minorization(
+        CONCAVE_BIT, 1.0, α_a, 10.0, center_box=WIDE_BOX
+    ),
 }
 
 
@@ -127,6 +139,17 @@ def compare_drift(ratios: Sequence[float]) -> Content:
     }
 
 
+def compare_limit_theorems() -> Content:
+    """Variances of the two limit theorems: free centers beside batch means, confined ones over lengths."""
+    free = ergodicity.compare_limit_theorem(HIDDEN_BIT, 0.3, 0.2, VARIANCE)
+    chain = confined_chain(HIDDEN_BIT, 0.3, 0.2, VARIANCE, PAPER_BOX, is_adjusted=False)
+    positions = np.repeat([0.0, 1.0], len(chain.matrix) // 2)
+    limit = ergodicity.find_limit_variance(chain.matrix, positions)
+    finite = ergodicity.find_mean_variance(chain.matrix, positions, NUM_LIMIT_STEPS)
+    shift = abs(free.stationary_mean - free.target_mean) / free.standard_error
+    return {**free._asdict(), "limit": limit, "finite": finite, "shift": shift}
+
+
 COMPARISONS = {
     "marginal": compare_marginal,
     "effective-step": compare_effective_step,
@@ -141,7 +164,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     bounds = {key: partial(follow, grids[key], bound) for key, bound in BOUNDS.items()}
     others = {key: partial(compare, grids[key]) for key, compare in COMPARISONS.items()}
     vanishing = partial(find_small_step_limit, min(grids["dula-hidden-unit"]))
-    found = work.all({**others, **bounds, "vanishing": vanishing})
+    found = work.all({**others, **bounds, "vanishing": vanishing, "limit": compare_limit_theorems})
     drift = found["drift"]
     return Found(
         rows={"bounds": [_describe(words, found[key]) for key, words in size.statements.items()]},
@@ -150,6 +173,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
             **{key: _describe_distances(found[key]) for key in ("marginal", "effective-step")},
             "dula": _summarize([found[key] for key in ("dula-four-bits", "dula-hidden-unit")]),
             "vanishing": _describe_limit(found["vanishing"]),
+            "limit": _describe_limit_theorems(found["limit"]),
             "drift": {
                 "published": drift["published"],
                 "is_contraction": drift["published"] < 1,
@@ -195,11 +219,12 @@ def _summarize(curves: Sequence[Content]) -> dict[str, Any]:
     worst = min(curves, key=lambda one: np.mean([held is True for held in one["holds"]]))
     place = next((number for number, held in enumerate(worst["holds"]) if held is False), 0)
     x, bound, exact = (worst[name][place] for name in ("x", "bound", "exact"))
-    found = f"True at {sum(decided)} of {len(decided)} points. At {x:g} it claims {bound:.3g}, and the exact "
+    counted = f"True at {sum(decided)} of {len(decided)} points."
     return {
         "holds": all(decided),
         "fraction": float(np.mean(decided)),
-        "found": f"{found}number is {exact:.3g}.",
+        "counted": counted,
+        "found": f"{counted} At {x:g} it claims {bound:.3g}, and the exact number is {exact:.3g}.",
     }
 
 
@@ -211,3 +236,9 @@ def _describe_distances(one: Content) -> dict[str, Any]:
 def _describe_limit(one: Content) -> dict[str, Any]:
     difference = one["limit"] - one["target"]
     return {**one, "difference": difference, "is_zero": abs(difference) < ZERO}
+
+
+def _describe_limit_theorems(one: Content) -> dict[str, Any]:
+    ratio = one["finite"] / one["limit"]
+    is_met = one["low"] <= one["exact"] <= one["high"]
+    return {**one, "ratio": ratio, "holds": is_met and abs(ratio - 1) < NEAR}

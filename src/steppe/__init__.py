@@ -15,7 +15,7 @@ if _TYPE_CHECKING:
     from steppe import training
     from steppe.target.audit import GradientAudit, audit_gradient
     from steppe.compare import Comparison, compare
-    from steppe.domain import Binary, Categorical, Domain, Ordinal, Permutation, Product, Spin
+    from steppe.domain import Binary, Categorical, Domain, Ordinal, Permutation, Product, Real, Spin
     from steppe.evidence import Evidence, log_normalizer
     from steppe.interop.dimod_sampler import SteppeSampler
     from steppe.modes import FlatModes, find_flat_modes
@@ -25,6 +25,7 @@ if _TYPE_CHECKING:
     from steppe.robust import Robustness, measure_robustness, robust
     from steppe.run.adaptation import Adapt
     from steppe.run.anneal import Annealed, LocalOptima, anneal
+    from steppe.run.background import Handle, start
     from steppe.run.observables import Observable
     from steppe.run.result import Run, open_run
     from steppe.run.sample import sample
@@ -34,6 +35,7 @@ if _TYPE_CHECKING:
     from steppe.run.until import Until, until
     from steppe.samplers import *  # noqa: F403
     from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
+    from steppe.samplers.mixed_models import mixed
     from steppe.state_counts import StateCounts, count_states
     from steppe.target import Incremental, Target
     from steppe.tune import Tuned, tune
@@ -47,14 +49,18 @@ if _TYPE_CHECKING:
         "Spin",
         "Permutation",
         "Product",
+        "Real",
         "Incremental",
         "Target",
         "GradientAudit",
         "audit_gradient",
         "coupling_variance_from_flip_fraction",
+        "mixed",
         "recommend",
         "Recommendation",
         "sample",
+        "start",
+        "Handle",
         "Observable",
         "Adapt",
         "Run",
@@ -95,7 +101,7 @@ _PLACES = {
     "steppe": ("errors", "interop"),
     "steppe.target.audit": ("GradientAudit", "audit_gradient"),
     "steppe.compare": ("Comparison", "compare"),
-    "steppe.domain": ("Binary", "Categorical", "Domain", "Ordinal", "Permutation", "Product", "Spin"),
+    "steppe.domain": ("Binary", "Categorical", "Domain", "Ordinal", "Permutation", "Product", "Real", "Spin"),
     "steppe.evidence": ("Evidence", "log_normalizer"),
     "steppe.modes": ("FlatModes", "find_flat_modes"),
     "steppe.population": ("Population", "anneal_population"),
@@ -104,6 +110,7 @@ _PLACES = {
     "steppe.robust": ("Robustness", "measure_robustness", "robust"),
     "steppe.run.adaptation": ("Adapt",),
     "steppe.run.anneal": ("Annealed", "LocalOptima", "anneal"),
+    "steppe.run.background": ("Handle", "start"),
     "steppe.run.observables": ("Observable",),
     "steppe.run.result": ("Run", "open_run"),
     "steppe.run.sample": ("sample",),
@@ -117,6 +124,7 @@ _PLACES = {
     "steppe.run.temperature_ladder": ("TunedLadder", "tune_ladder"),
     "steppe.run.until": ("Until", "until"),
     "steppe.samplers.flip_fraction": ("coupling_variance_from_flip_fraction",),
+    "steppe.samplers.mixed_models": ("mixed",),
     "steppe.state_counts": ("StateCounts", "count_states"),
     "steppe.target": ("Incremental", "Target"),
     "steppe.tune": ("Tuned", "tune"),

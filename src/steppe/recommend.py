@@ -12,7 +12,8 @@ from steppe.arguments import checked
 from steppe.errors import RecipeError, TargetError
 from steppe.kernel.compose import Recipe
 from steppe.samplers import chromatic_gibbs, dmala, gibbs, informed_permutation, swendsen_wang
-from steppe.target import Target
+from steppe.samplers.mixed_models import mixed
+from steppe.target import Target, hold_reals
 from steppe.target.audit import is_gradient_informative
 from steppe.target.interactions import color_sites
 
@@ -75,6 +76,9 @@ def recommend(target: Target) -> Recommendation:
     >>> steppe.recommend(ising_lattice((8, 8), 0.3)).recipe.name
     'chromatic_gibbs'
     """
+    if target.domain.num_reals:
+        within, reason = recommend(hold_reals(target))
+        return Recommendation(mixed(within), f"{reason}; its real parts move by Hamiltonian Monte Carlo")
     rule = next(rule for rule in RULES if rule.applies(target))
     return Recommendation(rule.make(target), rule.reason)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from steppe.domain import Domain, Variable
+from steppe.domain import Domain, Product, Variable
 from steppe.domain.base import RESERVED
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ STATISTICS = (
     "swap_rate",
     "replica_rung",
     "round_trips",
+    "real_acceptance_rate",
+    "real_step_size",
 )
 # Under which the metadata of a run keep why its recipe was chosen.
 REASON = "reason"
@@ -37,7 +39,8 @@ class Trace(NamedTuple):
     Attributes
     ----------
     arrays
-        `levels` (packed bits on two-level domains), `center` where kept, and the statistics, by name.
+        `levels` (packed bits on two-level domains), `center` and `reals` where kept, and the statistics, by
+        name.
     num_warmup_rows
         How many of the rows are warm-up.
     domain
@@ -63,6 +66,13 @@ class Trace(NamedTuple):
     def statistic(self, name: str, *, warmup: bool = False) -> np.ndarray:
         """One statistic, (chain, draw)."""
         return self._part(name, warmup)
+
+    def real_values(self, *, warmup: bool = False) -> list[tuple[Variable, np.ndarray]]:
+        """Real parts of kept draws, (chain, draw, …) each; none without any."""
+        if not self.has("reals") or not isinstance(self.domain, Product):
+            return []
+        values = self.domain.unflatten_reals(self._part("reals", warmup))
+        return [(variable, values[variable.name]) for variable in self.domain.real_variables]
 
     def has(self, name: str) -> bool:
         """Whether an array was kept."""
@@ -101,6 +111,10 @@ class Trace(NamedTuple):
             for axis, (axis_name, size) in enumerate(zip(axes, variable.shape, strict=True)):
                 is_labelled = variable.labels is not None and axis == len(variable.shape) - 1 == 0
                 coordinates[axis_name] = np.asarray(variable.labels) if is_labelled else np.arange(size)
+        for variable, values in self.real_values(warmup=warmup):
+            axes = name_axes(self.domain, variable)
+            variables[variable.name] = ((*lead, *axes), values)
+            coordinates |= {axis: np.arange(n) for axis, n in zip(axes, variable.shape, strict=True)}
         if self.has("center"):
             center = self._part("center", warmup)
             variables["center"] = (("chain", "draw", "site", "level")[: center.ndim], center)

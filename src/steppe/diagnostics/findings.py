@@ -165,7 +165,20 @@ def _list_rhat_failures(mixing: Mixing) -> Iterator[str]:
             )
 
 
+def _looks_switched(mixing: Mixing) -> bool:
+    """Whether real parts disagree between chains while the log-density, which knows no labels, does not."""
+    reals = mixing.quantities[1 : 1 + mixing.num_reals]
+    agrees = mixing.log_density.rhat <= mixing.limit
+    return agrees and any(real.rhat > mixing.limit for real in reals)
+
+
 def _list_remarks(mixing: Mixing, *, has_failed: bool) -> Iterator[str]:
+    if _looks_switched(mixing):
+        yield (
+            "U agrees between chains while real parts do not, as with label switching: if the model is the "
+            "same with its components exchanged, look at what does not depend on labels, such as sorted "
+            "means (`run.summary({...})`), or order the components in the log-density."
+        )
     if mixing.swaps is not None:
         yield from judge_swaps(mixing.swaps)
     yield from _list_quantity_remarks(mixing, has_failed)

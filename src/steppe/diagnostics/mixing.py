@@ -18,6 +18,8 @@ from steppe.trace import Trace
 from steppe.validation import call_back
 
 LOG_DENSITY = "log_density"
+# Real coordinates that are summed up one by one.
+MAX_REALS = 100
 
 Observables = Mapping[str, Callable[[np.ndarray], ArrayLike]]
 
@@ -74,6 +76,8 @@ class Mixing(NamedTuple):
         Statistics of the ladder of a tempered run, else `None`.
     streams
         Observables that were followed while chains ran.
+    num_reals
+        Real coordinates among the quantities, which come behind the log-density.
     """
 
     quantities: tuple[Quantity, ...]
@@ -92,6 +96,7 @@ class Mixing(NamedTuple):
     limit: float
     swaps: Swaps | None = None
     streams: tuple[Streamed, ...] = ()
+    num_reals: int = 0
 
     @property
     def log_density(self) -> Quantity:
@@ -125,7 +130,12 @@ def assess(
     """
     log_density = _read_log_density(trace)
     levels = trace.levels() if trace.has("levels") else None
-    measured = {LOG_DENSITY: log_density, **_observe(trace.domain, levels, observables or {})}
+    reals = _list_reals(trace)
+    measured = {
+        LOG_DENSITY: log_density,
+        **reals,
+        **_observe(trace, levels, observables or {}),
+    }
     quantities = (
         *(measure(name, values) for name, values in measured.items()),
         *(one.summarize() for one in streams),
@@ -138,7 +148,7 @@ def assess(
     return Mixing(
         quantities=quantities,
         sites=None if levels is None else judge_sites(levels, limit),
-        chains=judge_chains(trace, levels, limit),
+        chains=_judge_moving(judge_chains(trace, levels, limit), reals),
         chain_means=_average_by_chain(log_density),
         chain_acceptance_rates=acceptance,
         chain_flip_rates=flips,
@@ -152,6 +162,7 @@ def assess(
         limit=limit,
         swaps=measure_swaps(trace),
         streams=tuple(streams),
+        num_reals=len(reals),
     )
 
 
@@ -228,7 +239,22 @@ def _read_log_density(trace: Trace) -> np.ndarray:
     return log_density
 
 
-def _observe(domain: Domain, levels: np.ndarray | None, observables: Observables) -> dict[str, np.ndarray]:
+def _list_reals(trace: Trace) -> dict[str, np.ndarray]:
+    """Real coordinates of a mixed model by name, (chain, draw) each; of many the first."""
+    named: dict[str, np.ndarray] = {}
+    for variable, values in trace.real_values():
+        flat = values.reshape((*values.shape[:2], -1))
+        named |= {name: flat[..., place] for place, name in enumerate(variable.site_names)}
+    return dict(list(named.items())[:MAX_REALS])
+
+
+def _judge_moving(chains: ChainVerdicts, reals: dict[str, np.ndarray]) -> ChainVerdicts:
+    """A chain whose real coordinates change is moving, whatever its sites do."""
+    moves = [(values != values[:, :1]).any(axis=1) for values in reals.values()]
+    return chains._replace(is_constant=chains.is_constant & ~np.any(moves, axis=0)) if moves else chains
+
+
+def _observe(trace: Trace, levels: np.ndarray | None, observables: Observables) -> dict[str, np.ndarray]:
     if not observables:
         return {}
     if levels is None:
@@ -238,17 +264,19 @@ def _observe(domain: Domain, levels: np.ndarray | None, observables: Observables
         )
     if LOG_DENSITY in observables:
         raise RunError(f"An observable cannot be called {LOG_DENSITY!r}, which is shown in any case.")
-    return {name: _evaluate(name, function, domain, levels) for name, function in observables.items()}
+    return {name: _evaluate(name, function, trace, levels) for name, function in observables.items()}
 
 
 def _evaluate(
-    name: str, function: Callable[[np.ndarray], ArrayLike], domain: Domain, levels: np.ndarray
+    name: str, function: Callable[[np.ndarray], ArrayLike], trace: Trace, levels: np.ndarray
 ) -> np.ndarray:
     """Apply an observable chain by chain: positions are larger than levels."""
-    values = []
-    for chain in levels:
+    values, domain, reals = [], trace.domain, trace.real_values()
+    for index, chain in enumerate(levels):
         flat = np.asarray(domain.from_levels(chain.reshape(-1, domain.num_sites)))
         positions = domain.unflatten(flat)  # type: ignore[arg-type]
+        if reals:
+            positions = {**positions, **{variable.name: found[index] for variable, found in reals}}
         result = np.asarray(call_back(f"observables[{name!r}]", function, positions))
         if result.shape != flat.shape[:1]:
             raise RunError(

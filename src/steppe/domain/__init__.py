@@ -2,6 +2,7 @@
 
 from steppe.domain.base import MAX_ENUMERATED, MAX_INDEXED, Domain, Variable, show_count
 from steppe.domain.categorical import Categorical
+from steppe.domain.coordinates import Real
 from steppe.domain.permutation import Permutation
 from steppe.domain.product import Product
 from steppe.domain.real import Binary, Ordinal, Spin
@@ -15,6 +16,7 @@ __all__ = [
     "Ordinal",
     "Permutation",
     "Product",
+    "Real",
     "Spin",
     "Variable",
     "show_count",

@@ -257,6 +257,25 @@ class Domain:
         is_by_site = given.ndim > 0 and given.shape[-1] == self.num_sites
         return np.asarray(self.num_levels) if is_by_site else self.max_levels
 
+    @property
+    def num_reals(self) -> int:
+        """Number of real coordinates beside the sites; only a `Product` has any."""
+        return 0
+
+    @property
+    def real_variables(self) -> tuple[Variable, ...]:
+        """Under which names and in which shapes real coordinates are known."""
+        return ()
+
+    @property
+    def real_scales(self) -> np.ndarray:
+        """How large every real coordinate typically is."""
+        return np.zeros(0)
+
+    def draw_reals(self, key: Array) -> Array:
+        """Real coordinates to start from: none."""
+        return jnp.zeros(0)
+
     # ---- names, shapes and values ----------------------------------------------------------------
 
     @property

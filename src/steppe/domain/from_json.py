@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from steppe.domain.base import Domain, Variable
 from steppe.domain.categorical import Categorical
+from steppe.domain.coordinates import Real
 from steppe.domain.permutation import Permutation
 from steppe.domain.product import Product
 from steppe.domain.real import Binary, Ordinal, Spin
@@ -38,7 +39,7 @@ def make_domain(description: Mapping[str, object]) -> Domain:
 
 def _make_product(parameters: Mapping[str, object]) -> Product:
     try:
-        parts = {name: make_domain(part) for name, part in parameters["parts"]}  # type: ignore[attr-defined]
+        parts = {name: _make_part(part) for name, part in parameters["parts"]}  # type: ignore[attr-defined]
         if len(parts) != len(parameters["parts"]) or len(parameters) != 1:  # type: ignore[arg-type]
             raise ValueError("names of parts differ, and nothing else is described")
         return Product(**parts)
@@ -46,6 +47,14 @@ def _make_product(parameters: Mapping[str, object]) -> Product:
         if isinstance(error, DomainError):
             raise
         raise DomainError(f"The parts of a product domain are wrong: {error}.") from error
+
+
+def _make_part(description: Mapping[str, object]) -> Domain | Real:
+    if description.get("id") != Real.id:
+        return make_domain(description)
+    if description.keys() != {"id", "shape", "scale"}:
+        raise DomainError(f"Real coordinates have a shape and a scale; got {sorted(description)}.")
+    return Real(tuple(_check_sizes(description["shape"])), description["scale"])  # type: ignore[arg-type]
 
 
 def _make_variables(described: object) -> list[Variable]:

@@ -3,13 +3,17 @@
 Every level of a site is a point: a number where all parts have real levels, else a row. A site with real
 levels then uses the first entry of its row, a category has a one among the entries. The formulas of all other
 domains are this one table of points, written out.
+
+Real coordinates are no sites: they stand beside them in an array of their own, and whatever speaks here of
+sites, levels or positions means the discrete parts.
 """
 
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -17,10 +21,12 @@ from jax.typing import ArrayLike
 
 from steppe.domain.base import RESERVED, Domain, Variable, flatten_part
 from steppe.domain.categorical import Categorical
+from steppe.domain.coordinates import Real
 from steppe.domain.real import Ordinal
 from steppe.errors import DomainError
 
 Part = Ordinal | Categorical
+Coordinates = TypeVar("Coordinates", Array, np.ndarray)
 
 
 class Product(Domain):
@@ -32,7 +38,8 @@ class Product(Domain):
     Parameters
     ----------
     parts
-        Domains by name: any of `Binary`, `Spin`, `Ordinal` and `Categorical`, with or without a shape.
+        Domains by name: any of `Binary`, `Spin`, `Ordinal` and `Categorical`, with or without a shape; and
+        `Real` for real coordinates, which `steppe.mixed` moves.
 
     Examples
     --------
@@ -43,10 +50,18 @@ class Product(Domain):
 
     id = "product"
 
-    def __init__(self, **parts: Domain) -> None:
-        self.parts = {name: _check_part(name, part) for name, part in parts.items()}
+    def __init__(self, **parts: Domain | Real) -> None:
+        checked = {name: _check_part(name, part) for name, part in parts.items()}
+        self.parts = {name: part for name, part in checked.items() if not isinstance(part, Real)}
+        self.real_parts = {name: part for name, part in checked.items() if isinstance(part, Real)}
+        self._names = tuple(parts)
         if not parts:
             raise DomainError("`Product()` has no parts; give at least one, as `Product(a=Binary(3))`.")
+        if not self.parts:
+            raise DomainError(
+                f"`Product` of {[*parts]} has real parts only; give a discrete one, as `z=Binary(3)`. For "
+                "real coordinates alone use a package for them, such as BlackJAX."
+            )
         counts = [count for part in self.parts.values() for count in part.num_levels]
         super().__init__((len(counts),), counts)
         widths = [part.max_levels for part in self.parts.values() if len(part.shape) == 2]
@@ -78,8 +93,9 @@ class Product(Domain):
 
     def flatten(self, structured: Mapping[str, Any]) -> Array:
         """The inverse of `unflatten`."""
-        if not isinstance(structured, Mapping) or structured.keys() != self.parts.keys():
-            given = sorted(structured) if isinstance(structured, Mapping) else structured
+        is_mapping = isinstance(structured, Mapping)
+        if not is_mapping or structured.keys() - self.real_parts.keys() != self.parts.keys():
+            given = sorted(structured) if is_mapping else structured
             raise DomainError(
                 f"A position is a dictionary with an array for each of {[*self.parts]}; got {given!r}."
             )
@@ -110,6 +126,60 @@ class Product(Domain):
 
     def value_table_of(self, variable: Variable) -> np.ndarray | None:
         return self.parts[variable.name].value_table
+
+    # ---- real coordinates ------------------------------------------------------------------------
+
+    @property
+    def num_reals(self) -> int:
+        """Number of real coordinates beside the sites."""
+        return sum(part.size for part in self.real_parts.values())
+
+    @property
+    def real_variables(self) -> tuple[Variable, ...]:
+        """Under which names and in which shapes real coordinates are known."""
+        return tuple(part.name(name) for name, part in self.real_parts.items())
+
+    @property
+    def real_scales(self) -> np.ndarray:
+        """How large every real coordinate typically is."""
+        parts = self.real_parts.values()
+        return np.concatenate([np.zeros(0), *(np.full(part.size, part.scale) for part in parts)])
+
+    @cached_property
+    def discrete(self) -> "Product":
+        """The product of the discrete parts."""
+        return Product(**self.parts) if self.real_parts else self
+
+    def draw_reals(self, key: Array) -> Array:
+        """Real coordinates to start from: their scale times standard normals."""
+        dtype = jnp.result_type(float)
+        return jnp.asarray(self.real_scales, dtype) * jax.random.normal(key, (self.num_reals,), dtype)
+
+    def unflatten_reals(self, reals: Coordinates) -> dict[str, Coordinates]:
+        """Real coordinates on one axis, with any axes before it, as a dictionary of arrays."""
+        ends = np.cumsum([part.size for part in self.real_parts.values()])
+        blocks = np.split(np.arange(self.num_reals), ends[:-1])
+        return {
+            name: reals[..., block].reshape((*reals.shape[:-1], *part.shape))
+            for (name, part), block in zip(self.real_parts.items(), blocks, strict=True)
+        }
+
+    def flatten_reals(self, structured: Mapping[str, ArrayLike]) -> Array:
+        """The inverse of `unflatten_reals`; other names are left alone."""
+        missing = self.real_parts.keys() - structured.keys()
+        if missing:
+            raise DomainError(
+                f"The real parts are {[*self.real_parts]}; {sorted(missing)} is missing among "
+                f"{sorted(structured)}."
+            )
+        blocks = []
+        for name, part in self.real_parts.items():
+            array = jnp.asarray(structured[name], jnp.result_type(float))
+            lead = array.shape[: array.ndim - len(part.shape)]
+            if array.shape != (*lead, *part.shape):
+                raise DomainError(f"Part {name!r} must have shape {part.shape}; got {array.shape}.")
+            blocks.append(array.reshape((*lead, part.size)))
+        return jnp.concatenate(blocks, axis=-1)
 
     # ---- geometry ------------------------------------------------------------------------------
 
@@ -234,21 +304,29 @@ class Product(Domain):
 
     def to_json(self) -> dict[str, object]:
         """Id and parts, in order."""
-        return {"id": self.id, "parts": [[name, part.to_json()] for name, part in self.parts.items()]}
+        return {"id": self.id, "parts": [[name, part.to_json()] for name, part in self._in_order]}
 
     def _identity(self) -> tuple[Any, ...]:
-        return (self.id, *self.parts.items())
+        return (self.id, *self._in_order)
+
+    @property
+    def _in_order(self) -> list[tuple[str, Part | Real]]:
+        """All parts as they were given."""
+        every = {**self.parts, **self.real_parts}
+        return [(name, every[name]) for name in self._names]
 
     def __repr__(self) -> str:
-        return f"Product({', '.join(f'{name}={part!r}' for name, part in self.parts.items())})"
+        return f"Product({', '.join(f'{name}={part!r}' for name, part in self._in_order)})"
 
 
-def _check_part(name: str, part: Any) -> Part:
+def _check_part(name: str, part: Any) -> Part | Real:
     if not name.isidentifier() or name in RESERVED:
         raise DomainError(
             f"`Product` cannot call a part {name!r}: names are identifiers, and {', '.join(RESERVED)} are "
             "taken."
         )
+    if isinstance(part, Real):
+        return part
     if isinstance(part, Product):
         raise DomainError(f"`Product({name}=...)` is a product itself; give its parts side by side.")
     if not isinstance(part, Domain):

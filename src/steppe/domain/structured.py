@@ -8,8 +8,11 @@ import numpy as np
 from jax import Array
 from jax.tree_util import Partial
 from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from steppe.domain.base import Domain
+from steppe.domain.product import Product
+from steppe.errors import TargetError
 
 # What a log-density takes, or what kernels hold.
 Structured = ArrayLike | Mapping[str, ArrayLike]
@@ -58,6 +61,59 @@ class AfterCache:
         return function(cache, self.domain.unflatten(position), *more)
 
 
+@dataclasses.dataclass(frozen=True)
+class OnMixed:
+    """The same for functions of discrete and real parts together, at given real coordinates."""
+
+    domain: Product
+
+    def __call__(
+        self, function: Callable[..., PyTree], reals: Array | None, position: Array, *more: Array
+    ) -> PyTree:
+        """Return what the function makes of them."""
+        if reals is None:
+            raise TargetError(
+                f"A target on {self.domain!r} has real parts, and only discrete ones were given. Sample it "
+                "by `steppe.mixed(...)`, or hold them fixed: `target.given({...})` is the target of the "
+                "discrete parts alone."
+            )
+        structured = {**self.domain.unflatten(position), **self.domain.unflatten_reals(reals)}
+        return function(structured, *more)
+
+
+def take_mixed_positions(domain: Product, functions: Functions) -> Functions:
+    """Return functions of discrete and real parts as functions of discrete sites, reals to be given."""
+    refused = {"value_and_grad", "batched_value_and_grad", "differences", "incremental"}
+    given = {name for name, function in functions._asdict().items() if function is not None}
+    if given & refused:
+        raise TargetError(
+            f"`Target({sorted(given & refused)[0]}=...)` is not for a domain with real parts: leave it out. "
+            "`is_valid`, `interactions`, `conditional` and `multilinear` are."
+        )
+    wrapper = OnMixed(domain)
+    return functions._replace(
+        **{name: Partial(wrapper, getattr(functions, name), None) for name in sorted(given)}
+    )
+
+
+def give_reals(functions: Functions, reals: Array) -> Functions:
+    """Return functions that `take_mixed_positions` made, at given real coordinates."""
+    given = {name: function for name, function in functions._asdict().items() if function is not None}
+    return functions._replace(
+        **{name: Partial(made.func, made.args[0], reals) for name, made in given.items()}
+    )
+
+
+def split_reals(domain: Domain, positions: Structured) -> tuple[Structured, Array | None]:
+    """Return what a log-density takes as its discrete parts and its real coordinates, if they are there."""
+    if not isinstance(domain, Product) or not domain.num_reals or not isinstance(positions, Mapping):
+        return positions, None
+    discrete = {name: part for name, part in positions.items() if name not in domain.real_parts}
+    if len(discrete) == len(positions):
+        return discrete, None
+    return discrete, domain.flatten_reals(positions)
+
+
 def take_flat_positions(domain: Domain, functions: Functions) -> Functions:
     """Return the functions of a target as functions of positions as kernels hold them.
 
@@ -70,6 +126,8 @@ def take_flat_positions(domain: Domain, functions: Functions) -> Functions:
     """
     if not isinstance(domain, Domain) or domain.is_flat:
         return functions
+    if isinstance(domain, Product) and domain.num_reals:
+        return take_mixed_positions(domain, functions)
     wrappers = {
         "log_density": OnStructure(domain),
         "value_and_grad": WithGradient(domain),

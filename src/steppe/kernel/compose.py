@@ -28,7 +28,7 @@ from steppe.kernel.proposals.center import check_center_is_stable
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import Block, Coupling
 from steppe.pytree import is_concrete
-from steppe.target import Target
+from steppe.target import Target, hold_reals
 from steppe.target.audit import check_guide, check_multilinear
 from steppe.validation import number
 
@@ -70,6 +70,12 @@ class Recipe(eqx.Module):
                 f"`{self.name}(...).build(target)` needs a `steppe.Target`; got "
                 f"{type(target).__name__}. Wrap a log-density as `steppe.Target(log_density, domain)`."
             )
+        if target.domain.num_reals and not any("reals" in block.moves for block in self.blocks):
+            names = [variable.name for variable in target.domain.real_variables]
+            raise RecipeError(
+                f"`{self.name}` moves discrete sites, and nothing moves the real parts {names}. Use "
+                f"`steppe.mixed({self.name}())`, or hold them fixed: `target.given({{...}})`."
+            )
         for block in self.blocks:
             block.check(self.name, target)
         resolved = self._resolve(target)
@@ -80,10 +86,11 @@ class Recipe(eqx.Module):
         )
         if audit and is_concrete(target):
             with evaluate_at_once():  # a recipe may be built inside a traced function
+                looked_at = hold_reals(target)
                 if target.is_multilinear:
-                    check_multilinear(target)
+                    check_multilinear(looked_at)
                 if prepared.uses_gradient:
-                    check_guide(target, self.name, is_adjusted=self.is_adjusted)
+                    check_guide(looked_at, self.name, is_adjusted=self.is_adjusted)
         return Sampler(prepared, target)
 
     @property

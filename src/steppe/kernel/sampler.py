@@ -11,6 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
+from steppe.domain.structured import Structured, split_reals
 from steppe.errors import StartError
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
@@ -68,7 +69,9 @@ class Sampler(eqx.Module):
         """Return the sampler with other values of hyper-parameters; names it does not have are ignored."""
         return Sampler(replace_parameters(self.recipe, parameters), self.target)
 
-    def init(self, position: ArrayLike, key: Array | None = None) -> SamplerState:
+    def init(
+        self, position: Structured, key: Array | None = None, reals: Array | None = None
+    ) -> SamplerState:
         """Evaluate a starting position.
 
         Parameters
@@ -77,14 +80,18 @@ class Sampler(eqx.Module):
             One position of the domain, or with replicas one per replica; a single one is then repeated.
             Checked, unless it is being traced.
         key
-            Needed only when the center is drawn at the start.
+            Needed only when the center is drawn at the start, or the real coordinates of a mixed model.
+        reals
+            Those coordinates, if they are not part of the position.
         """
+        position, given = split_reals(self.target.domain, position)
+        reals = self._start_reals(key, given if reals is None else reals)
         position = flatten_start(self.target.domain, position)
-        if is_concrete((position, self.target)):
+        if is_concrete((position, self.target, reals)):
             positions = self._repeat(start_array(position))
             what = "Chain" if self.replicas is None else "Replica"
             check_start(
-                self.target,
+                self.target if reals is None else self.target.given(reals),
                 positions,
                 batched=self.replicas is not None,
                 num_chains=self.replicas,
@@ -93,18 +100,18 @@ class Sampler(eqx.Module):
         else:
             positions = self._repeat(position)
         positions = jnp.asarray(positions, jnp.result_type(float))
-        chain = self._evaluate(positions, self._start_center(positions, key))
+        chain = self._evaluate(positions, self._start_center(positions, key), reals)
         check_gradient(chain.gradient)
         return self._remember(chain)
 
     def refresh(self, state: SamplerState) -> SamplerState:
         """Evaluate a state again after the target changed; the center and the place of a scan are kept."""
-        return self._remember(self._evaluate(state.position, state.center), state.memory)
+        return self._remember(self._evaluate(state.position, state.center, state.reals), state.memory)
 
     def step(self, key: Array, state: SamplerState) -> tuple[SamplerState, StepInfo]:
         """One full sweep over all blocks."""
         keys, density, chain = Keys.of_step(key, self.replicas), self.density, state.chain
-        memory, reported, nonfinite = [], [], []
+        memory, reported, nonfinite, of_reals = [], [], [], []
         for block, own in zip(self.recipe.blocks, state.memory, strict=True):
             chain, remembered, info = block.step(keys, density, chain, own)
             memory.append(remembered)
@@ -112,22 +119,27 @@ class Sampler(eqx.Module):
             # log-density counts wherever it was met.
             if info is not None:
                 reported += [info] * ("position" in block.moves)
+                of_reals += [info.real_acceptance_rate] * ("reals" in block.moves)
                 nonfinite.append(info.num_nonfinite)
         info = reported[0]._replace(num_nonfinite=sum(nonfinite))
+        if of_reals:
+            info = info._replace(real_acceptance_rate=of_reals[0])
         return SamplerState(*chain, memory=tuple(memory)), info
 
     def __iter__(self) -> Iterator[Callable[..., PyTree]]:
         return iter((self.init, self.step))
 
-    def _evaluate(self, positions: Array, center: Array | None) -> ChainState:
+    def _evaluate(self, positions: Array, center: Array | None, reals: Array | None) -> ChainState:
+        target = self.target if reals is None else self.target.given(reals)
+
         def evaluate(position: Array) -> tuple[Array, Array | None]:
             if self.recipe.uses_gradient:
-                return self.target.value_and_grad(position)
-            return self.target.log_density(position), None
+                return target.value_and_grad(position)
+            return target.log_density(position), None
 
         mapped = evaluate if self.replicas is None else jax.vmap(evaluate)
-        roughness = self.recipe.penalty.measure(self.target, positions)
-        return ChainState(positions, center, *mapped(positions), roughness)
+        roughness = self.recipe.penalty.measure(target, positions)
+        return ChainState(positions, center, *mapped(positions), roughness, reals)
 
     def _remember(self, chain: ChainState, previous: tuple[PyTree, ...] | None = None) -> SamplerState:
         blocks = self.recipe.blocks
@@ -140,6 +152,15 @@ class Sampler(eqx.Module):
         if self.replicas is None or len(shape) != len(self.target.domain.shape):
             return position
         return jnp.broadcast_to(position, (self.replicas, *shape))
+
+    def _start_reals(self, key: Array | None, given: Array | None) -> Array | None:
+        domain = self.target.domain
+        if not domain.num_reals or given is not None:
+            return given
+        if key is None:
+            names = [variable.name for variable in domain.real_variables]
+            raise StartError(f"`init(position)` needs values of {names} in it, or a key to draw them.")
+        return domain.draw_reals(jax.random.fold_in(key, 1))
 
     def _start_center(self, position: Array, key: Array | None) -> Array | None:
         coupling = self.recipe.coupling

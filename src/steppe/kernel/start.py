@@ -89,6 +89,18 @@ def check_start(
     _check_values(np.asarray(values), names)
 
 
+def check_starts(target: Target, positions: ArrayLike, reals: Array | None) -> None:
+    """Refuse starts of chains as `check_start` does, each at its own real coordinates in a mixed model."""
+    if not target.domain.num_reals:
+        check_start(target, positions, batched=True)
+        return
+    if reals is None:
+        names = [variable.name for variable in target.domain.real_variables]
+        raise StartError(f"`initial` has positions and no {names}; give both, or neither.")
+    for position, coordinates in zip(start_array(positions), reals, strict=True):
+        check_start(target.given(coordinates), position)
+
+
 def repair_starts(
     target: Target, keys: Array, positions: Array, values: ArrayLike, chains: np.ndarray, num_chains: int
 ) -> Array:

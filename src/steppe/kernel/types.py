@@ -20,9 +20,10 @@ from steppe.target import Target
 if TYPE_CHECKING:
     from steppe.kernel.density import JointDensity
 
-Variable = Literal["position", "center"]
+Variable = Literal["position", "center", "reals"]
 POSITION: tuple[Variable, ...] = ("position",)
 CENTER: tuple[Variable, ...] = ("center",)
+REALS: tuple[Variable, ...] = ("reals",)
 POSITION_AND_CENTER: tuple[Variable, ...] = ("position", "center")
 
 Value = TypeVar("Value")
@@ -46,6 +47,8 @@ class ChainState(NamedTuple):
         The user's `∇U(position)`, or `None` for samplers that do not use it.
     roughness
         `R(position)` where a penalty needs a table of differences for it, else `None`.
+    reals
+        The real coordinates of a mixed model, else `None`.
     """
 
     position: Float[Array, "..."]
@@ -53,6 +56,7 @@ class ChainState(NamedTuple):
     log_density: Float[Array, "*replicas"]
     gradient: Float[Array, "..."] | None = None
     roughness: Float[Array, "*replicas"] | None = None
+    reals: Float[Array, " reals"] | None = None
 
 
 class SamplerState(NamedTuple):
@@ -71,12 +75,13 @@ class SamplerState(NamedTuple):
     log_density: Float[Array, "*replicas"]
     gradient: Float[Array, "..."] | None = None
     roughness: Float[Array, "*replicas"] | None = None
+    reals: Float[Array, " reals"] | None = None
     memory: tuple[PyTree, ...] = ()
 
     @property
     def chain(self) -> ChainState:
         """The chain without memories."""
-        return ChainState(*self[:5])
+        return ChainState(*self[:6])
 
 
 class RungStatistics(NamedTuple):
@@ -119,6 +124,8 @@ class StepInfo(NamedTuple):
         then rejected), else 0.
     rungs
         What happened at the rungs of a tempered chain, else `None`.
+    real_acceptance_rate
+        Acceptance rate of the move of real coordinates in a mixed model, else `None`.
     """
 
     acceptance_rate: Scalar
@@ -126,6 +133,7 @@ class StepInfo(NamedTuple):
     num_flips: Int[Array, ""]
     num_nonfinite: Int[Array, ""]
     rungs: RungStatistics | None = None
+    real_acceptance_rate: Scalar | None = None
 
 
 @runtime_checkable

@@ -88,6 +88,9 @@ class Rows(NamedTuple):
     swap_rate: Array | None = None
     replica_rung: Array | None = None
     round_trips: Array | None = None
+    reals: Array | None = None
+    real_acceptance_rate: Array | None = None
+    real_step_size: Array | None = None
 
 
 class Layout(NamedTuple):
@@ -123,6 +126,9 @@ class Layout(NamedTuple):
             swap_rate=None if rungs is None else rungs.swap_rate,
             replica_rung=None if rungs is None else rungs.rung.astype(jnp.int16),
             round_trips=None if rungs is None else rungs.round_trips,
+            reals=state.reals if self.keeps_positions else None,
+            real_acceptance_rate=info.real_acceptance_rate,
+            real_step_size=parameters.get("real_step_size"),
         )
 
 
@@ -241,15 +247,16 @@ def start(
     *,
     layout: Layout,
     observers: Observers | None,
+    reals: Array | None = None,
 ) -> Chains:
     """Evaluate the starting positions, block by block; axes (block, lane)."""
 
-    def one_chain(position: Array, index: Array, key: Array) -> Chains:
+    def one_chain(position: Array, index: Array, key: Array, reals: Array | None) -> Chains:
         adapted = None if layout.adapt is None else layout.adapt.init(sampler)
         readings = None if layout.followed is None else layout.followed.start()
-        return Chains(index, sampler.init(position, key), adapted, observers, readings)
+        return Chains(index, sampler.init(position, key, reals), adapted, observers, readings)
 
-    return jax.lax.map(lambda lanes: jax.vmap(one_chain)(*lanes), (positions, indices, keys))
+    return jax.lax.map(lambda lanes: jax.vmap(one_chain)(*lanes), (positions, indices, keys, reals))
 
 
 def encode(domain: Domain, position: Array) -> Array:

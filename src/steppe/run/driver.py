@@ -29,10 +29,16 @@ COMMIT_BYTES = 64 * 2**20
 
 
 def collect(
-    engine: "Engine", num_rows: int, report: "Reporter", stopping: "Stopping"
+    engine: "Engine",
+    num_rows: int,
+    report: "Reporter",
+    stopping: "Stopping",
+    parts: list[dict[str, np.ndarray]],
 ) -> dict[str, np.ndarray]:
-    """Run to a row, or until the rule says so, and keep everything in memory; axes (chain, row, …)."""
-    parts = []
+    """Run to a row, or until the rule says so, and keep everything in memory; axes (chain, row, …).
+
+    `parts` is filled chunk by chunk, for whoever wants to look at the run while it goes on.
+    """
     for chunk in engine.chunks(num_rows):
         rows = row_arrays(chunk.rows, engine.plan.keep)
         # Copied, so that the buffer of the device is not kept for its first rows.
@@ -157,7 +163,10 @@ class Commits:
         """Begin to commit the rows that wait, once the commit before is done."""
         self.finish()
         rows = self.waiting.rows
-        self._begun = self._writer.submit(self._directory.commit, rows, chains, next_row, seconds)
+        try:
+            self._begun = self._writer.submit(self._directory.commit, rows, chains, next_row, seconds)
+        except RuntimeError:  # the program ends, which waits for its threads and takes no new work for them
+            self._directory.commit(rows, chains, next_row, seconds)
         self.waiting, self._spare = self._spare, self.waiting
         self.waiting.clear()
 

@@ -27,6 +27,7 @@ from steppe.run.observables import Followed
 from steppe.run.observers import Observers
 from steppe.run.plan import BUFFER_BYTES, MAX_CAPACITY, MAX_STEPS, Plan
 from steppe.run.storage.identity import name_leaves
+from steppe.target import hold_reals
 
 CHUNK_SECONDS = 0.5
 FIRST_CHUNK_ROWS = 8
@@ -80,22 +81,28 @@ class Engine:
         self._capacity = 0
         self._program_inputs: Any = None
 
-    def start(self, positions: Any = None) -> None:
-        """Place every chain, at given positions or at random ones where the log-density is finite."""
+    def start(self, positions: Any = None, reals: Array | None = None) -> None:
+        """Place every chain, at given positions or at random ones where the log-density is finite.
+
+        Real coordinates of a mixed model may be given with positions, else they are drawn.
+        """
         lanes = self._lanes().astype(np.uint32).ravel()
         drawn, draw_keys, init_keys = _draw_starts(self.root, lanes, self.sampler.target.domain)
         if positions is not None:  # chains are repeated into idle lanes
-            blocks = self._evaluate(np.asarray(positions)[lanes % self.plan.num_chains], init_keys)
+            chains = lanes % self.plan.num_chains
+            blocks = self._evaluate(
+                np.asarray(positions)[chains], init_keys, None if reals is None else np.asarray(reals)[chains]
+            )
         else:
             blocks = self._evaluate(drawn, init_keys)
             values = np.asarray(blocks.state.log_density)
             values = values.reshape((len(lanes), *values.shape[2:]))
-            num_chains, target = self.plan.num_chains, self.sampler.target
+            num_chains, target = self.plan.num_chains, hold_reals(self.sampler.target)
             repaired = repair_starts(target, draw_keys, drawn, values, lanes, num_chains)
             blocks = blocks if repaired is drawn else self._evaluate(repaired, init_keys)
         self.blocks = self.devices.place_blocks(blocks)
 
-    def _evaluate(self, positions: ArrayLike, keys: Array) -> Chains:
+    def _evaluate(self, positions: ArrayLike, keys: Array, reals: np.ndarray | None = None) -> Chains:
         """Evaluate a start for every lane."""
         placed, lanes = jnp.asarray(positions, jnp.result_type(float)), self._lanes().astype(np.uint32)
         keeps_draws, domain = self.plan.keep == "draws", self.sampler.target.domain
@@ -106,6 +113,7 @@ class Engine:
             keys.reshape(lanes.shape),
             layout=self.layout._replace(mesh=None, num_chains=0),
             observers=None if keeps_draws else Observers.start(domain),
+            reals=None if reals is None else jnp.asarray(reals.reshape((*lanes.shape, -1))),
         )
 
     def save_chains(self) -> dict[str, np.ndarray]:
@@ -217,6 +225,8 @@ class Engine:
         per_chain = 32 * replicas
         if self.layout.keeps_positions:
             per_chain += replicas * domain.num_sites * domain.level_dtype.itemsize
+        if self.layout.keeps_positions:
+            per_chain += 8 * domain.num_reals
         if self.layout.keeps_center:
             per_chain += 8 * int(np.prod(domain.shape))
         return per_chain * plan.blocks_per_shard * plan.chain_block

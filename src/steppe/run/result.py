@@ -1,7 +1,7 @@
 """`Run`: what came out of `sample`, in memory or on disk, and how to go on from it."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,6 +107,22 @@ class Run:
         )
 
     @classmethod
+    def so_far(
+        cls,
+        engine: "Engine",
+        recipe: "Recipe",
+        parts: Sequence[Mapping[str, np.ndarray]],
+        metadata: Mapping[str, Any] | None,
+    ) -> "Run":
+        """Wrap what a run in memory has collected while it goes on; it cannot be extended."""
+        plan = engine.plan
+        return cls(
+            Trace(join(list(parts)), plan.num_warmup_rows, engine.sampler.target.domain),
+            partial(describe_run, engine, plan, recipe, metadata),
+            seconds=engine.seconds,
+        )
+
+    @classmethod
     def on_disk(
         cls,
         path: Path,
@@ -169,7 +185,9 @@ class Run:
                 "it was started with in `run.description.parameters`."
             )
         given = self._engine.sampler.parameters
-        names = [name for name in ("step_size", "coupling_variance") if self.trace.has(name)]
+        names = [
+            name for name in ("step_size", "coupling_variance", "real_step_size") if self.trace.has(name)
+        ]
         found = {
             name: float(np.exp(np.log(self.trace.statistic(name)[:, -1]).mean()))
             for name in names
@@ -200,7 +218,9 @@ class Run:
         `steppe.Product`.
         """
         domain = self.trace.domain
-        return jax.tree.map(np.asarray, domain.unflatten(domain.from_levels(self._read_levels())))
+        positions = jax.tree.map(np.asarray, domain.unflatten(domain.from_levels(self._read_levels())))
+        reals = {variable.name: values for variable, values in self.trace.real_values()}
+        return {**positions, **reals} if reals else positions
 
     def _read_levels(self) -> np.ndarray:
         if not self.trace.has("levels"):
@@ -248,8 +268,9 @@ class Run:
         if self._parts is not None:
             pairs = zip(self._parts.directories, self._parts.looks, strict=True)
             saved = [directory.read_newest_chains(look) for directory, look in pairs]
+        elif self._engine is None:  # of a run that goes on: its chains are elsewhere by now
+            return None
         else:
-            assert self._engine is not None
             self._check_is_newest()
             saved = [self._engine.save_chains()]
         return read_streamed(saved, records, self.description.num_chains)
@@ -380,7 +401,7 @@ class Run:
         engine.plan = longer(engine.plan, num_draws)
         stopping = make(engine.plan)
         with progress_bar(engine.plan, engine.next_row, progress, engine.read_means) as report:
-            arrays = collect(engine, engine.plan.num_rows, report, stopping)
+            arrays = collect(engine, engine.plan.num_rows, report, stopping, [])
         joined = join([by_row(self.trace.arrays), by_row(arrays)])
         assert self._recipe is not None
         return Run.in_memory(engine, self._recipe, joined, self.description.metadata, stopping)

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.arguments import checked
+from steppe.domain.structured import split_reals
 from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
 from steppe.kernel.compose import Recipe
-from steppe.kernel.start import check_start, flatten_start
+from steppe.kernel.start import check_starts, flatten_start
 from steppe.recommend import recommend
 from steppe.run.adaptation import Adapt, resolve_adaptation
 from steppe.run.chain_blocks import choose_chain_block
@@ -125,8 +127,8 @@ def sample(
         When to end before `num_draws`, as `steppe.until(ess=400, rhat=1.01)` makes it. `run.stopped` says
         why a run has ended early.
     on_chunk
-        Called with a `Progress` after every chunk, for example to log it elsewhere. What it raises ends the
-        run, once everything is kept.
+        Called with a `Progress` after every chunk, for example to log it elsewhere. Returning `True` ends the
+        run, and so does what it raises, once everything is kept.
     allow_other_version
         Continue a run that was made with another version of JAX or on another processor, although draws may
         then differ from those of an uninterrupted run; their distribution does not.
@@ -165,9 +167,11 @@ def sample(
     if adaptation is not None and adaptation.wanted.pooled and plan.shard.count > used.num_processes:
         raise RunError("`Adapt(pooled=True)` needs chains that can talk to each other; `shard` parts them.")
     engine = Engine(sampler, key, plan, adapt=adaptation, devices=used, followed=followed)
+    _check_mixed(target, plan, followed)
+    initial, reals = split_reals(target.domain, initial)
     if initial is not None:
         initial = flatten_start(target.domain, initial)
-        check_start(target, initial, batched=True)
+        check_starts(target, initial, reals)
         if len(initial) != plan.num_chains:
             raise RunError(
                 f"`sample(initial=...)` has {len(initial)} positions for {plan.num_chains} chains; give one "
@@ -177,10 +181,12 @@ def sample(
         if resume or plan.shard.count > 1:
             what = "`sample(resume=True)`" if resume else "A run in parts"
             raise RunError(f"{what} needs `out`, the directory of the run.")
-        engine.start(initial)
-        stopping = Stopping(plan, time_limit=time_limit, until=until, on_chunk=on_chunk)
+        engine.start(initial, reals)
+        parts: list[dict[str, np.ndarray]] = []
+        read_run = partial(Run.so_far, engine, recipe, parts, metadata)
+        stopping = Stopping(plan, time_limit=time_limit, until=until, on_chunk=on_chunk, read_run=read_run)
         with progress_bar(plan, 0, progress, engine.read_means) as report:
-            arrays = collect(engine, plan.num_rows, report, stopping)
+            arrays = collect(engine, plan.num_rows, report, stopping, parts)
         return Run.in_memory(engine, recipe, arrays, metadata, stopping)
     from steppe.run.storage.directory import RunDirectory
     from steppe.run.storage.shards import shard_path, take_over
@@ -191,7 +197,7 @@ def sample(
     directory = RunDirectory(shard_path(Path(out), plan.shard, may_move=may_move))
     stopping = partial(Stopping, plan, time_limit=time_limit, until=until, on_chunk=on_chunk)
     ends = _Ends(progress, commit_seconds, stopping)
-    return _on_disk(engine, recipe, initial, directory, resume, metadata, allow_other_version, ends)
+    return _on_disk(engine, recipe, (initial, reals), directory, resume, metadata, allow_other_version, ends)
 
 
 def _check_metadata(metadata: Mapping[str, Any] | None) -> None:
@@ -200,6 +206,19 @@ def _check_metadata(metadata: Mapping[str, Any] | None) -> None:
             raise TypeError("some of it would come back different")
     except (TypeError, ValueError, RecursionError) as error:
         raise RunError(f"`sample(metadata=...)` must be a dictionary that fits JSON: {error}.") from error
+
+
+def _check_mixed(target: Target, plan: Plan, followed: Followed | None) -> None:
+    """Say what runs of mixed models do not do yet."""
+    if not target.domain.num_reals:
+        return
+    if plan.keep != "draws":
+        raise RunError(f"A mixed model needs `keep='draws'`, which keeps its real parts; got {plan.keep!r}.")
+    if followed is not None:
+        raise RunError(
+            "`sample(observables=...)` follows functions of discrete parts. Give functions of kept draws to "
+            "`run.summary({...})`; real parts are summarised in any case."
+        )
 
 
 def _choose_even(choose: Callable[[int], int], num_chains: int) -> int:
@@ -245,14 +264,14 @@ class _Ends(NamedTuple):
 def _on_disk(
     engine: Engine,
     recipe: Recipe,
-    initial: Any,
+    initial: tuple[ArrayLike | None, Array | None],
     directory: "RunDirectory",
     resume: bool,
     metadata: Mapping[str, Any] | None,
     allow_other_version: bool,
     ends: _Ends,
 ) -> Run:
-    engine.start(initial)
+    engine.start(*initial)
     record = record_run(engine, engine.plan, recipe, metadata)
     try:
         if resume and directory.exists:
@@ -261,7 +280,8 @@ def _on_disk(
         else:
             directory.create(record)
         _continue(engine, directory, record)
-        stopping = ends.make_stopping(earlier=_read_earlier(engine, directory))
+        read_run = partial(Run.on_disk, directory.path)
+        stopping = ends.make_stopping(earlier=_read_earlier(engine, directory), read_run=read_run)
         with progress_bar(engine.plan, engine.next_row, ends.progress, engine.read_means) as report:
             stream(engine, engine.plan.num_rows, report, directory, stopping, ends.commit_seconds)
     finally:

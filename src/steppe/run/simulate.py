@@ -223,7 +223,11 @@ class _Row(NamedTuple):
             shapes = jax.eval_shape(lambda chain: step(first, (chain, _NOTHING))[1], chain)
             zero = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)
             chain, total = jax.lax.fori_loop(0, self.every, step, (chain, zero))
-        info = total._replace(acceptance_rate=total.acceptance_rate / self.every)
+        of_reals = total.real_acceptance_rate
+        info = total._replace(
+            acceptance_rate=total.acceptance_rate / self.every,
+            real_acceptance_rate=None if of_reals is None else of_reals / self.every,
+        )
         if self.reduce is not None:
             reduced = self.reduce(chain.reduced, chain.state, info, first)
             chain = chain._replace(reduced=reduced)
@@ -263,4 +267,9 @@ def _add(total: StepInfo, info: StepInfo) -> StepInfo:
         num_flips=total.num_flips + info.num_flips,
         num_nonfinite=total.num_nonfinite + info.num_nonfinite,
         rungs=info.rungs,
+        real_acceptance_rate=_add_rate(total.real_acceptance_rate, info.real_acceptance_rate),
     )
+
+
+def _add_rate(total: Array | None, rate: Array | None) -> Array | None:
+    return rate if total is None or rate is None else total + rate

@@ -18,10 +18,12 @@ from steppe.validation import call_back
 if TYPE_CHECKING:
     from steppe.run.engine import Chunk
     from steppe.run.plan import Plan
+    from steppe.run.result import Run
 
 # Effective draws are counted again when there are so many times as many draws as when they last were.
 GROWTH = 1.2
 MIN_DRAWS = 20
+ASKED = "it was asked to"
 
 
 class Progress(NamedTuple):
@@ -37,6 +39,8 @@ class Progress(NamedTuple):
         Of the rows of this chunk, (row, chain); of an ensemble the mean of its replicas.
     steps_per_second
         Of all chains together, in this chunk.
+    read_run
+        Call it for the run so far: all rows in memory, or those that are committed on disk.
     """
 
     num_rows: int
@@ -45,6 +49,7 @@ class Progress(NamedTuple):
     log_density: np.ndarray
     acceptance_rate: np.ndarray
     steps_per_second: float
+    read_run: Callable[[], "Run"]
 
 
 OnChunk = Callable[[Progress], object]
@@ -69,6 +74,7 @@ class Stopping:
         until: Until | None = None,
         on_chunk: OnChunk | None = None,
         earlier: np.ndarray | None = None,
+        read_run: Callable[[], "Run"] | None = None,
     ) -> None:
         self.reason = ""
         self.failure: Exception | None = None
@@ -78,6 +84,7 @@ class Stopping:
         # Log-densities of kept draws, (row, chain), and how many there were at the last count.
         self._draws = [] if earlier is None else [earlier]
         self._num_counted = 0
+        self._read_run = read_run
         self._best, self._num_idle_rows = -math.inf, 0
 
     def look(self, chunk: "Chunk") -> bool:
@@ -103,11 +110,17 @@ class Stopping:
             values,
             average_rows(chunk.rows.acceptance_rate),
             steps / max(chunk.seconds, 1e-9),
+            self._read,
         )
         try:
-            call_back("sample(on_chunk=...)", self._on_chunk, progress)
+            if call_back("sample(on_chunk=...)", self._on_chunk, progress) is True:
+                self.reason = self.reason or ASKED
         except Exception as error:  # noqa: BLE001 - raised again once everything is kept
             self.failure = error
+
+    def _read(self) -> "Run":
+        assert self._read_run is not None
+        return self._read_run()
 
     def _note_best(self, values: np.ndarray) -> None:
         best = float(np.max(values, initial=-math.inf, where=~np.isnan(values)))

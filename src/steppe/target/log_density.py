@@ -9,7 +9,7 @@ methods instead. Both are the same to everything that samples them.
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import (
     TYPE_CHECKING,
@@ -98,6 +98,12 @@ class _TargetType(type(eqx.Module)):  # pyright: ignore[reportGeneralTypeIssues,
                 raise TargetError(
                     f"`{cls._label}(..., domain)` needs a domain such as `steppe.Binary(64)`; got "
                     f"{shorten(given['domain'])}."
+                )
+            if cls is not Target and "domain" in given and given["domain"].num_reals:
+                raise TargetError(
+                    f"`{cls._label}` is for discrete parts alone, and {given['domain']!r} has real ones. "
+                    "Hold them fixed by `target.given({...})`; a mixed model is "
+                    "`Target(log_density, domain)`, sampled by `steppe.mixed(...)`."
                 )
             made = type(eqx.Module).__call__(cls._wrapper if cls is Target else cls, *args, **kwargs)
             target = jax.tree.map(on_device, made)
@@ -241,6 +247,24 @@ class Target(eqx.Module, metaclass=_TargetType):
             "position)` in a subclass of `Target`, or evaluate `log_density` after every move."
         )
 
+    def given(self, reals: ArrayLike | Mapping[str, ArrayLike]) -> "Target":
+        """The target of the discrete parts of a mixed model, its real parts held fixed.
+
+        Parameters
+        ----------
+        reals
+            Arrays of the `Real` parts by name, or all their coordinates on one axis.
+
+        Examples
+        --------
+        >>> import jax.numpy as jnp, steppe
+        >>> domain = steppe.Product(z=steppe.Binary(2), mu=steppe.Real(1))
+        >>> target = steppe.Target(lambda x: jnp.sum(x["z"] * x["mu"]) - x["mu"][0] ** 2, domain)
+        >>> float(target.given({"mu": [2.0]}).log_density(jnp.ones(2)))
+        0.0
+        """
+        raise TargetError(f"`given(...)` holds real parts fixed, and {self.domain!r} has none.")
+
     # ---- symmetry and distance -----------------------------------------------------------------
 
     def canonical(self, position: Array) -> Array:
@@ -319,6 +343,9 @@ class Target(eqx.Module, metaclass=_TargetType):
                 f"`{self._label}`, a subclass of `Target`, needs a method `log_density(self, position)`. A "
                 "function is wrapped by `Target(log_density, domain)`."
             )
+        if domain.num_reals:
+            self.given(np.zeros(domain.num_reals, jnp.result_type(float)))._check()
+            return
         position = jax.ShapeDtypeStruct(domain.shape, jnp.result_type(float))
         own = {name: Partial(function, self) for name, function in self._own.items()}
         checking.check_scalar("log_density", own["log_density"], position)
@@ -442,6 +469,12 @@ def _over_neighbours(target: Target, function: Callable[[Array], Array], positio
     sites, levels = jnp.asarray(np.indices((domain.num_sites, domain.max_levels)).reshape(2, -1))
     neighbours = jax.vmap(domain.replace_sites, (None, 0, 0))(position, sites, levels)
     return jax.vmap(function)(neighbours).reshape(domain.num_sites, domain.max_levels)
+
+
+def hold_reals(target: Target) -> Target:
+    """Return a target to look at: a mixed one at reals as chains start from, others as they are."""
+    domain = target.domain
+    return target if not domain.num_reals else target.given(domain.draw_reals(jax.random.key(0)))
 
 
 def _negate(energy: LogDensity, position: Array) -> Array:

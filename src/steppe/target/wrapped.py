@@ -1,6 +1,7 @@
 """Wrapped targets: what `Target(log_density, domain)` makes, with functions in the place of methods."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,7 +11,8 @@ from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
 from steppe.domain.base import Domain
-from steppe.domain.structured import take_flat_positions
+from steppe.domain.product import Product
+from steppe.domain.structured import give_reals, take_flat_positions
 from steppe.errors import TargetError
 from steppe.target.interactions import Interactions
 from steppe.target.log_density import (
@@ -77,6 +79,18 @@ class WrappedTarget(Target):
             conditional=_as_optional_function("conditional", conditional),
         )
         self._functions = take_flat_positions(domain, functions)
+
+    def given(self, reals: ArrayLike | Mapping[str, ArrayLike]) -> Target:
+        """The target of the discrete parts with the real ones held fixed."""
+        domain = self.domain
+        if not isinstance(domain, Product) or not domain.num_reals:
+            return super().given(reals)
+        held = domain.flatten_reals(reals) if isinstance(reals, Mapping) else jnp.asarray(reals)
+        made = object.__new__(WrappedTarget)  # the functions are checked already
+        fields = {"domain": domain.discrete, "_functions": give_reals(self._functions, held)}
+        for field in dataclasses.fields(self):
+            object.__setattr__(made, field.name, fields.get(field.name, getattr(self, field.name)))
+        return made
 
     def log_density(self, position: Array) -> Array:
         """The function given."""

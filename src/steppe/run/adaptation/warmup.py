@@ -22,6 +22,11 @@ from steppe.run.adaptation.robbins_monro import RobbinsMonro
 # Ising models the best measured step sizes of discrete Langevin accepted between 0.47 and 0.71.
 TARGET_ACCEPTANCE = 0.574
 
+# The acceptance rate of Hamiltonian Monte Carlo adapted to; between 0.6 and 0.9 the cost hardly differs.
+REAL_ACCEPTANCE = 0.8
+# Of its step size, in units of the scales of the coordinates.
+REAL_STEP_RANGE = (1e-4, 1e1)
+
 # In units of the shortest squared move. Beyond, the penalty on a move is nothing, or forbids all of them;
 # a target of a few sites may accept more than is wanted at any step size.
 STEP_RANGE = (1e-2, 1e2)
@@ -46,6 +51,9 @@ class Adapt:
         For samplers with a center: wanted mean Euclidean distance between the center and the position, or
         each of its replicas. The coupling variance is adapted to it; a center step size keeps its ratio to
         it. On bits, a replica that differs from a lattice center at `k` sites is at distance `√k`.
+    real_acceptance
+        Wanted acceptance rate in (0, 1) of the moves of real coordinates in a mixed model; their step size is
+        adapted to it. `None` keeps the step size.
     pooled
         Adapt all chains together to the mean over chains, instead of each alone. The sum is made in whole
         numbers, so it does not depend on the number of devices or processes; the draws then depend on the
@@ -56,9 +64,11 @@ class Adapt:
     flip_rate: float | None = None
     center_distance: float | None = None
     pooled: bool = False
+    real_acceptance: float | None = REAL_ACCEPTANCE
 
     def __post_init__(self) -> None:
-        for name, maximum in (("acceptance", 1.0), ("flip_rate", 1.0), ("center_distance", math.inf)):
+        ranges = {"acceptance": 1.0, "flip_rate": 1.0, "center_distance": math.inf, "real_acceptance": 1.0}
+        for name, maximum in ranges.items():
             value = getattr(self, name)
             if value is not None and not _is_between(value, maximum):
                 bound = "positive and finite" if maximum == math.inf else "between 0 and 1"
@@ -71,6 +81,11 @@ class Adapt:
     def tunes_step_size(self) -> bool:
         """Whether the step size is adapted."""
         return self.acceptance is not None or self.flip_rate is not None
+
+    @property
+    def tunes_anything(self) -> bool:
+        """Whether anything is adapted."""
+        return self.tunes_step_size or self.center_distance is not None or self.real_acceptance is not None
 
 
 def _is_between(value: object, maximum: float) -> bool:
@@ -102,7 +117,13 @@ def resolve_adaptation(adapt: object, sampler: Sampler) -> "WarmupAdaptation | N
                 f"{'accepts everything: give `flip_rate`' if has_step else 'has no step size'}."
             )
         wanted = dataclasses.replace(wanted, acceptance=None)
-    if not wanted.tunes_step_size and wanted.center_distance is None:
+    if "real_step_size" not in sampler.parameters:
+        if wanted.real_acceptance not in (None, REAL_ACCEPTANCE):
+            raise RunError(
+                f"`Adapt(real_acceptance=...)` is for `mixed(...)`; `{name}` has no real coordinates."
+            )
+        wanted = dataclasses.replace(wanted, real_acceptance=None)
+    if not wanted.tunes_anything:
         return None
     domain = sampler.target.domain
     return WarmupAdaptation(wanted, domain.squared_unit, domain.num_sites * (sampler.replicas or 1))
@@ -113,6 +134,7 @@ class Searches(NamedTuple):
 
     step: DualAveraging | RobbinsMonro | None
     coupling: RobbinsMonro | None
+    real_step: DualAveraging | None = None
 
 
 class Observed(NamedTuple):
@@ -120,6 +142,7 @@ class Observed(NamedTuple):
 
     step: Array | None
     coupling: Array | None
+    real_step: Array | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,14 +165,16 @@ class WarmupAdaptation:
 
     def init(self, sampler: Sampler) -> Searches:
         """Begin at the hyper-parameters of the sampler."""
-        step = coupling = None
+        step = coupling = real_step = None
         if self.wanted.acceptance is not None:
             step = DualAveraging.start(sampler.parameters["step_size"])
         elif self.wanted.flip_rate is not None:
             step = RobbinsMonro.start(sampler.parameters["step_size"])
         if self.wanted.center_distance is not None:
             coupling = RobbinsMonro.start(sampler.parameters["coupling_variance"])
-        return Searches(step, coupling)
+        if self.wanted.real_acceptance is not None:
+            real_step = DualAveraging.start(sampler.parameters["real_step_size"])
+        return Searches(step, coupling, real_step)
 
     def observe(self, sampler: Sampler, state: SamplerState, info: StepInfo) -> Observed:
         """A rate, or a number relative to what is wanted."""
@@ -162,11 +187,13 @@ class WarmupAdaptation:
             distance = center_distance(sampler, state)
             assert distance is not None
             coupling = jnp.minimum(distance / self.wanted.center_distance, MAX_OBSERVED)
-        return Observed(step, coupling)
+        return Observed(
+            step, coupling, None if self.wanted.real_acceptance is None else info.real_acceptance_rate
+        )
 
     def update(self, adapted: Searches, observed: Observed) -> Searches:
         """Take the observation of one step into account."""
-        step, coupling = adapted
+        step, coupling, real_step = adapted
         match step:
             case DualAveraging():
                 assert self.wanted.acceptance is not None
@@ -178,7 +205,11 @@ class WarmupAdaptation:
         if coupling is not None:
             assert observed.coupling is not None
             coupling = coupling.update(observed.coupling, self._bounds(COUPLING_RANGE))
-        return Searches(step, coupling)
+        if real_step is not None:
+            assert self.wanted.real_acceptance is not None
+            assert observed.real_step is not None
+            real_step = real_step.update(observed.real_step, self.wanted.real_acceptance, REAL_STEP_RANGE)
+        return Searches(step, coupling, real_step)
 
     def apply(self, sampler: Sampler, adapted: Searches) -> Sampler:
         """Return the sampler on trial; a center step size keeps its ratio to the coupling variance."""
@@ -191,14 +222,17 @@ class WarmupAdaptation:
             if "center_step_size" in given:
                 ratio = variance / given["coupling_variance"]
                 found["center_step_size"] = given["center_step_size"] * ratio
+        if adapted.real_step is not None:
+            found["real_step_size"] = jnp.exp(adapted.real_step.log_value)
         return sampler.replace(found)
 
     def freeze(self, adapted: Searches) -> Searches:
         """Use the averages from now on."""
-        step, coupling = adapted
+        step, coupling, real_step = adapted
         return Searches(
             None if step is None else step._replace(log_value=step.log_average),
             None if coupling is None else coupling._replace(log_value=coupling.log_average),
+            None if real_step is None else real_step._replace(log_value=real_step.log_average),
         )
 
     def _bounds(self, multiples: tuple[float, float]) -> tuple[float, float]:

@@ -27,6 +27,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, Var
 
 from steppe.compiling import quick_jit
 from steppe.domain.base import Domain
+from steppe.domain.product import Product
 from steppe.target import Target
 
 if TYPE_CHECKING:
@@ -54,10 +55,11 @@ def identify_target(target: Target, *, uses_gradient: bool) -> "TargetIdentity":
     """
     from steppe.run.storage.record import TargetIdentity
 
-    values, slopes = _evaluate(target, *_fixed_states(target.domain), uses_gradient=uses_gradient)
+    shown = _hold_fixed_reals(target)
+    values, slopes = _evaluate(shown, *_fixed_states(target.domain), uses_gradient=uses_gradient)
     return TargetIdentity(
         arrays=digest_arrays(jax.tree.leaves(target)),
-        program=digest_program(target, uses_gradient=uses_gradient),
+        program=digest_program(shown, uses_gradient=uses_gradient),
         log_density=_as_numbers(values),
         slope=None if slopes is None else _as_numbers(slopes),
     )
@@ -94,6 +96,15 @@ def _fixed_states(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
     signs = np.stack([_words(f"steppe direction {i}", size) % 2 for i in range(NUM_STATES)])
     directions = (2.0 * signs - 1).reshape((NUM_STATES, *domain.shape))
     return levels.astype(np.int32), directions.astype(jnp.result_type(float))
+
+
+def _hold_fixed_reals(target: Target) -> Target:
+    """A mixed target at fixed real coordinates, uniform within a scale about 0; others as they are."""
+    domain = target.domain
+    if not isinstance(domain, Product) or not domain.num_reals:
+        return target
+    uniform = _words("steppe reals", domain.num_reals) / 2**31 - 1
+    return target.given(jnp.asarray(uniform * domain.real_scales, jnp.result_type(float)))
 
 
 def _words(seed: str, count: int) -> np.ndarray:

@@ -17,7 +17,7 @@ from steppe.run.storage.durable import Column, Count, Digest, Strict
 from steppe.trace import STATISTICS
 
 FORMAT = 2
-ROW_NAMES = {"levels", "center", *STATISTICS}
+ROW_NAMES = {"levels", "center", "reals", *STATISTICS}
 
 Record = TypeVar("Record", bound=Strict)
 Positive = Annotated[int, Field(ge=1, lt=2**32)]
@@ -44,6 +44,7 @@ class AdaptRecord(Strict):
     flip_rate: float | None
     center_distance: float | None
     pooled: bool
+    real_acceptance: float | None = None
 
 
 class ObservableRecord(Strict):
@@ -232,6 +233,9 @@ class Opening(Strict):
             kinds = ("|u1",) if domain.is_two_level else ("|u1", "<u2", "<u4", "<i4")
             if levels.shape[-1] != width or len(levels.shape) > 3 or levels.dtype not in kinds:
                 yield f"levels have shape {levels.shape} and type {levels.dtype} for {num_sites} sites"
+            reals = columns["reals"].shape if "reals" in columns else [num_chains, 0]
+            if reals != [num_chains, domain.num_reals]:
+                yield f"reals have shape {reals} for {domain.num_reals} real coordinates"
 
 
 class Commit(Strict):

@@ -112,6 +112,7 @@ def test_replicas_of_an_ensemble_share_the_chains():
     assert np.all(found.flips <= 4)
 
 
+@pytest.mark.slow
 def test_acceptance_rises_from_nothing_to_a_plateau(tmp_path):
     # 257 bits: at η = 0.01 one decision on 514 numbers accepts nothing (0.0 at each of ten seeds). At 0.8 a
     # seed shows 0.70 ± 0.09 (the same ten), so the mean of three is below 0.4 in 1e-8 of all seeds.

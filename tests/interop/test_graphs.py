@@ -69,6 +69,7 @@ def test_draws_become_a_sampleset_with_the_same_energies():
     assert next(iter(samples.samples(sorted_by=None))) == named
 
 
+@pytest.mark.slow
 def test_annealing_finds_the_energy_that_simulated_annealing_of_dwave_finds():
     samplers = pytest.importorskip("dwave.samplers", reason="needs dwave-samplers")
     bqm = random_bqm("SPIN", num_variables=24, seed=5)

@@ -97,7 +97,12 @@ def at_chain(chain, states):
 
 @pytest.mark.parametrize(
     ("name", "domain"),
-    [("dmala", "spin"), ("dmala", "ragged"), ("edmala", "ragged"), ("edmala_glu", "spin")],
+    [
+        pytest.param("dmala", "spin", marks=pytest.mark.slow),
+        ("dmala", "ragged"),
+        pytest.param("edmala", "ragged", marks=pytest.mark.slow),
+        ("edmala_glu", "spin"),
+    ],
 )
 def test_log_ratio_of_a_steep_target_is_right_in_single_precision(name, domain):
     check_log_ratios(name, domain, np.finfo(np.float32).eps)
@@ -117,7 +122,12 @@ def run(sampler, keys, positions):
 
 
 @pytest.mark.parametrize(
-    ("name", "domain"), [("dmala", "ragged"), ("edmala", "spin"), ("edmala_glu", "ordinal")]
+    ("name", "domain"),
+    [
+        pytest.param("dmala", "ragged", marks=pytest.mark.slow),
+        ("edmala", "spin"),
+        pytest.param("edmala_glu", "ordinal", marks=pytest.mark.slow),
+    ],
 )
 def test_chain_on_a_steep_target_stays_finite(name, domain):
     target = steep_target(DOMAINS[domain])

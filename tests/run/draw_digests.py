@@ -25,7 +25,7 @@ from steppe.targets import ising_lattice, paper_bernoulli, potts, tsp
 
 FILE = Path(__file__).with_name("draw_digests.json")
 COUNTS = {"num_chains": 5, "num_warmup": 24, "num_draws": 40, "chain_block": 4, "progress": False}
-FAST = ("dmala-binary", "edmala-ragged", "gibbs-binary", "robust_ensemble-binary", "two_opt-tour")
+FAST = ("edmala-ragged", "gibbs-binary", "two_opt-tour")
 FEATURES = ("avx", "avx2", "avx512f", "fma", "sse4_2")
 
 

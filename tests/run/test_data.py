@@ -22,8 +22,12 @@ VALUES = {
 }
 
 
+def add_up(x):
+    return 0.1 * jnp.sum(x)
+
+
 def sampled(domain, **options):
-    target = steppe.Target(lambda x: 0.1 * jnp.sum(x), domain)
+    target = steppe.Target(add_up, domain)  # one function, so that one program serves every test
     recipe = steppe.gibbs() if domain.is_site_product else steppe.uniform_permutation()
     return steppe.sample(target, recipe, key=KEY, **{**COUNTS, **options})
 
@@ -45,7 +49,7 @@ def test_data_hold_values_and_levels_come_back_from_them(name):
 def test_positions_are_what_the_log_density_takes(name):
     run = sampled(VALUES[name][0])
     assert run.positions.shape == (2, 12, *VALUES[name][0].shape)
-    target = steppe.Target(lambda x: 0.1 * jnp.sum(x), VALUES[name][0])
+    target = steppe.Target(add_up, VALUES[name][0])
     values = jax.vmap(jax.vmap(target.log_density))(run.positions)
     np.testing.assert_allclose(values, run.trace.statistic("log_density"), rtol=1e-5, atol=1e-6)
 
@@ -56,7 +60,7 @@ def test_warm_up_holds_values_too():
 
 
 def test_replicas_and_centers_are_beside_the_values():
-    target = steppe.Target(lambda x: 0.1 * jnp.sum(x), steppe.Spin(3))
+    target = steppe.Target(add_up, steppe.Spin(3))
     recipe = steppe.robust_ensemble(replicas=2, coupling_variance=0.5)
     posterior = steppe.sample(target, recipe, key=KEY, **COUNTS).data["posterior"]
     assert posterior["position"].dims == ("chain", "draw", "replica", "site")

@@ -36,7 +36,7 @@ def test_any_chunk_length_gives_the_same_draws(name, monkeypatch):
         assert digest(small_run(RECIPES[name])) == whole
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(RECIPES, fast=("edmala",)))
 def test_a_chain_does_not_depend_on_how_many_others_there_are(name):
     alone = small_run(RECIPES[name], num_chains=1, chain_block=4)
     crowd = small_run(RECIPES[name], num_chains=9, chain_block=4)
@@ -61,7 +61,7 @@ def test_blocks_fit_the_cache_and_have_hardly_an_idle_lane(recipe, num_chains, b
     assert choose_chain_block(sampler, num_chains) == block
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(RECIPES, fast=("tempered",)))
 def test_a_shorter_run_is_the_beginning_of_a_longer_one(name):
     shorter, longer = small_run(RECIPES[name]), small_run(RECIPES[name], num_draws=320)
     assert digest(shorter) == digest(longer, num_rows=ALL_ROWS)

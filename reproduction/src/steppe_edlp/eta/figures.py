@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Rows = Sequence[Mapping[str, Cell]]
 # Of the figure of p(θ_a) for θ ~ Bernoulli(1/2).
 DENSITY_VARIANCES = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
-SHOWN_PATHS = (0.1, 1.0, 10.0)
 STRIDE = 5
+TICKS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 LABEL = "coupling variance η"
 
 
@@ -111,16 +111,20 @@ def _draw_acceptance(rows: Rows, plain: Mapping[str, Any]) -> "Figure":
 
 
 def _draw_distance(results: Results, sweeps: Mapping[str, Rows]) -> "Figure":
-    figure, panels = style.make_row(len(sweeps), 4.6 * len(sweeps), 3.6)
-    shades = style.find_color_map("viridis")(np.linspace(0, 0.8, len(SHOWN_PATHS)))
+    figure, panels = style.make_row(len(sweeps), 4.6 * len(sweeps), 4.2)
     paths, bits = unpack_arrays(results)["paths"], to_number(results.settings["bits"])
     for axes, (name, rows), path in zip(panels, sweeps.items(), paths, strict=True):
         steps, variances = STRIDE * (1 + np.arange(len(path))), [to_number(row["variance"]) for row in rows]
-        for variance, shade in zip(SHOWN_PATHS, shades, strict=True):
-            own = path[:, variances.index(variance)]
-            axes.plot(steps, own, color=shade, linewidth=1.8)
-            axes.axhline(np.sqrt(bits * variance), color=shade, linestyle="--", linewidth=0.9)
-            write_beside(axes, f"η = {variance:g}", (steps[0], own[0]), (4, 4), color=shade)
-        axes.set(yscale="log", title=name, xlabel="step")
+        shades = style.find_color_map("viridis")(np.linspace(0, 0.85, len(variances)))
+        for place, (variance, own, shade) in enumerate(zip(variances, path.T, shades, strict=True)):
+            axes.plot(steps, own, color=shade, linewidth=1.5)
+            axes.axhline(np.sqrt(bits * variance), color=shade, linestyle="--", linewidth=0.7)
+            # Neighbours are near one another: every other name stands further out.
+            look = {"color": shade, "fontsize": 8, "va": "center"}
+            write_beside(axes, f"{variance:g}", (steps[-1], own[-1]), (4 + 24 * (place % 2), 0), **look)
+        axes.set(yscale="log", title=f"{name}, η at the ends", xlabel="step", xlim=(0, 1.2 * steps[-1]))
+        axes.set_yticks([tick for tick in TICKS if path.min() / 2 < tick < 2 * path.max()])
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_formatter("")
     panels[0].set_ylabel("‖θ − θ_a‖ (dashed: √(dη))")
     return figure

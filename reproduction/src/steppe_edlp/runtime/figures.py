@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from steppe.report import style
 from steppe.report.cells import to_number
 from steppe.results import Results
-from steppe_edlp.plots import draw_bars, draw_limit, name_rows
+from steppe_edlp.plots import draw_bars, draw_limit, name_rows, write_beside
 from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
@@ -19,8 +19,11 @@ def draw(results: Results) -> dict[str, "Figure"]:
         return {}
     figure, (axes,) = style.make_row(1, 8, 0.42 * len(rows) + 1.2)
     names = [str(row["sampler"]) for row in rows]
-    texts = [f"{to_number(row['milliseconds']):.2g} ms" for row in rows]
-    draw_bars(axes, names, [row["relative"] for row in rows], texts)
+    draw_bars(axes, names, [row["relative"] for row in rows], [""] * len(rows))
+    for place, row in enumerate(rows):  # beside the bars, where no diamond is in the way
+        text = f"{to_number(row['relative']):.2f}   {to_number(row['milliseconds']):.2g} ms"
+        look = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        write_beside(axes, text, (1, place), (6, 0), **look)
     paper = {name: to_number(row["paper_per_call"]) for name, row in zip(names, rows, strict=True)}
     ratios = [seconds / paper["dula"] for seconds in paper.values()]
     look = {"markerfacecolor": "white", "markeredgecolor": "black", "markersize": 6}

@@ -24,6 +24,7 @@ PANELS = (
 )
 VIOLINS = (("Cost", "cost of a path"), ("Mismatch to the best path of its run", "pairs of places, of 36"))
 SMOOTHING = 0.25
+NUM_PAIRS = 36
 
 
 def draw(results: Results) -> dict[str, "Figure"]:
@@ -124,8 +125,8 @@ def _draw_scatter(points: Mapping[str, np.ndarray], exact: np.ndarray) -> "Figur
         jitter = np.random.default_rng(1).uniform(-0.35, 0.35, len(costs))
         color = color_of(name)
         main.plot(costs, mismatches + jitter, ".", color=color, markersize=4, alpha=0.55, label=name)
-        _draw_density(top, costs, color, across=False)
-        _draw_density(side, mismatches, color, across=True)
+        _draw_density(top, costs, color, limits=(exact[0], np.inf))
+        _draw_density(side, mismatches, color, limits=(0, NUM_PAIRS), is_across=True)
     main.axvline(exact[0], color=DARK, linewidth=1)
     main.set_xlabel("cost (line: the shortest tour)")
     main.set_ylabel("mismatch to the best path of the run")
@@ -136,14 +137,19 @@ def _draw_scatter(points: Mapping[str, np.ndarray], exact: np.ndarray) -> "Figur
     return figure
 
 
-def _draw_density(axes: "Axes", values: np.ndarray, color: str, *, across: bool) -> None:
-    """Smoothed distribution, along the other axis where `across`."""
+def _draw_density(
+    axes: "Axes", values: np.ndarray, color: str, *, limits: tuple[float, float], is_across: bool = False
+) -> None:
+    """Smoothed distribution, reflected at the limits of the values; along the other axis if `is_across`."""
     if np.ptp(values) == 0:
         return
     width = SMOOTHING * values.std()
-    at = np.linspace(values.min() - 3 * width, values.max() + 3 * width, 200)
-    heights = np.exp(-0.5 * ((at[:, None] - values) / width) ** 2).mean(axis=1) / width
-    axes.plot(*((heights, at) if across else (at, heights)), color=color, linewidth=1.3)
+    ends = np.clip([values.min() - 3 * width, values.max() + 3 * width], *limits)
+    at = np.linspace(*ends, 200)
+    mirrored = [values, *(2 * limit - values for limit in limits if np.isfinite(limit))]
+    sources = np.concatenate(mirrored)
+    heights = np.exp(-0.5 * ((at[:, None] - sources) / width) ** 2).sum(axis=1) / (width * len(values))
+    axes.plot(*((heights, at) if is_across else (at, heights)), color=color, linewidth=1.3)
 
 
 def _draw_tours(arrays: Arrays) -> "Figure":

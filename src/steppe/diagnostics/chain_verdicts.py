@@ -10,6 +10,7 @@ import numpy as np
 
 from steppe.diagnostics.quantity import average_replicas, effective_draws, rhat
 from steppe.diagnostics.sites import as_paths, commonest_levels, site_rhat
+from steppe.domain import Categorical
 from steppe.trace import Trace
 
 MAX_PERIOD = 8
@@ -50,6 +51,8 @@ class ChainVerdicts(NamedTuple):
     renamed
         Where chains agree once levels are renamed: which level of a chain stands for level 0, 1, … of the
         first chain, by chain; empty where they agree as they are, or not at all.
+    has_names
+        Whether levels are names without an order, so that an exchange of them is no other answer.
     """
 
     is_constant: np.ndarray
@@ -58,6 +61,12 @@ class ChainVerdicts(NamedTuple):
     duplicates: tuple[Group, ...]
     modes: tuple[Group, ...]
     renamed: dict[int, tuple[int, ...]]
+    has_names: bool = False
+
+    @property
+    def is_relabelled(self) -> bool:
+        """Whether chains differ by the names of their levels and by nothing else."""
+        return bool(self.renamed) and self.has_names
 
     @property
     def is_split_by_parity(self) -> bool:
@@ -107,6 +116,7 @@ def judge_chains(trace: Trace, levels: np.ndarray | None, limit: float) -> Chain
         duplicates=_duplicates(states, may_repeat),
         modes=_modes(average_replicas(log_density), levels, np.flatnonzero(~is_constant), limit),
         renamed={} if levels is None or is_constant.any() else _rename(trace, levels, limit),
+        has_names=isinstance(trace.domain, Categorical),
     )
 
 

@@ -25,8 +25,8 @@ class Diagnosis(NamedTuple):
     ----------
     ok
         `False` if a site or chain has not converged, a chain is constant, periodic or a duplicate, or R-hat
-        of the
-        log-density or a chosen observable is above the limit.
+        of the log-density or a chosen observable is above the limit. Categories that chains name differently
+        are no failure.
     findings
         One sentence per problem; there may be some although the run is ok.
     """
@@ -38,7 +38,9 @@ class Diagnosis(NamedTuple):
 def diagnose(mixing: Mixing) -> Diagnosis:
     """Turn statistics and verdicts into sentences: causes first, and what follows from one left out."""
     chains, of_chains = mixing.chains, list(_list_chain_failures(mixing))
-    follows = [*_list_site_failures(mixing), *_list_rhat_failures(mixing)]
+    # Chains that agree up to names of levels disagree on sites, and on nothing else that counts.
+    of_sites = [] if chains.is_relabelled else _list_site_failures(mixing)
+    follows = [*of_sites, *_list_rhat_failures(mixing)]
     has_failed = of_chains or follows or chains.is_constant.any()
     causes = list(_list_proposal_failures(mixing)) if has_failed else []
     is_held = mixing.sites is not None and mixing.sites.is_held.any()
@@ -104,14 +106,18 @@ def _list_chain_failures(mixing: Mixing) -> Iterator[str]:
             f"{_name_chains(odd).lower()} "
             "only odd ones. Flip an odd number of sites per proposal."
         )
-    if chains.renamed:
-        yield (
-            f"Label switching: chains agree once the levels are renamed in {_name_renamed(chains.renamed)}. "
-            "The target looks the same under that exchange, so nothing is missed. Rename the levels before "
-            "averaging, use quantities that do not depend on names, or fix one site."
-        )
-    elif chains.modes:
+    if chains.renamed and not chains.has_names:
+        yield _describe_exchange("Label switching", chains.renamed)
+    elif chains.modes and not chains.renamed:
         yield _describe_modes(chains, mixing.chain_means)
+
+
+def _describe_exchange(begin: str, renamed: dict[int, tuple[int, ...]]) -> str:
+    return (
+        f"{begin}: chains agree once the levels are renamed in {_name_renamed(renamed)}. The target looks "
+        "the same under that exchange, so nothing is missed. Rename the levels before averaging, use "
+        "quantities that do not depend on names, or fix one site."
+    )
 
 
 def _name_renamed(renamed: dict[int, tuple[int, ...]]) -> str:
@@ -179,6 +185,9 @@ def _list_remarks(mixing: Mixing, *, has_failed: bool) -> Iterator[str]:
             "same with its components exchanged, look at what does not depend on labels, such as sorted "
             "means (`run.summary({...})`), or order the components in the log-density."
         )
+    if mixing.chains.is_relabelled:
+        begin = "Label switching" if has_failed else "Converged up to relabelling"
+        yield _describe_exchange(begin, mixing.chains.renamed)
     if mixing.swaps is not None:
         yield from judge_swaps(mixing.swaps)
     yield from _list_quantity_remarks(mixing, has_failed)

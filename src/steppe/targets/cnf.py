@@ -18,6 +18,7 @@ from steppe.targets.checks import array_of_shape, count, positive
 
 # Occurrences of a variable are listed in multiples of this, so that formulas alike share a compiled program.
 ROUNDED = 16
+MAX_VARIABLES = 10_000_000
 
 
 @runtime_checkable
@@ -216,12 +217,12 @@ def _read_clause(index: int, clause: Sequence[int], num_variables: int | None) -
         raise TargetError(
             f"`cnf(clauses=...)`: clause {index} is empty, which nothing satisfies. Leave it out."
         )
-    limit = np.inf if num_variables is None else num_variables
+    limit = MAX_VARIABLES if num_variables is None else num_variables
     wrong = [literal for literal in literals if literal == 0 or abs(literal) > limit]
     if wrong:
         raise TargetError(
             f"`cnf(clauses=...)`: clause {index} has the literal {wrong[0]}; literals are ±1 to "
-            f"±{'n' if num_variables is None else num_variables}, the sign for a negation."
+            f"±{limit}, the sign for a negation."
         )
     literals = list(dict.fromkeys(literals))
     twice = [literal for literal in literals if -literal in literals]

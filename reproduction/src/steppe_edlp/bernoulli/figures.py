@@ -58,27 +58,18 @@ def _draw_masses(rows: Rows, target: np.ndarray) -> "Figure":
 
 
 def _draw_occupancy(target: np.ndarray, means: Means) -> "Figure":
-    figure, (axes,) = style.make_row(1, 11, 4.6)
-    axes.bar(STATES, target, width=0.86, color=[_color_of(state) for state in STATES], alpha=0.55)
-    for (name, mean), shift in zip(means.items(), np.linspace(-0.37, 0.37, len(means)), strict=True):
-        axes.plot(
-            np.arange(len(mean)) + shift,
-            mean,
-            linestyle="none",
-            marker=style.SAMPLER_MARKERS[name],
-            markersize=5,
-            markeredgecolor="white",
-            markeredgewidth=0.4,
-            color=style.SAMPLER_COLORS[name],
-            label=name,
-        )
-    for state, kind in KINDS.items():
-        write_beside(axes, kind, (int(state, 2), 0), (0, 3), ha="center", fontsize=10)
-    axes.set_ylabel("probability")
-    axes.set_title("Bars: π on 16 states. Markers: where each sampler spends its steps.")
-    axes.tick_params(axis="x", length=0)
-    axes.margins(x=0.01, y=0.06)
-    axes.legend(loc="upper right", ncols=2, fontsize=9)
+    figure, panels = make_panels(list(means), 4, 2.8, 2.3)
+    for axes, (name, mean) in zip(panels, means.items(), strict=False):
+        axes.bar(range(16), target, width=0.9, color=[_color_of(state) for state in STATES], alpha=0.45)
+        axes.plot(range(16), mean, "_", color=style.SAMPLER_COLORS[name], markersize=9, markeredgewidth=2.5)
+        axes.set_xticks([int(state, 2) for state in KINDS], list(KINDS), rotation=60, fontsize=8)
+        axes.set_ylim(0, 1.08 * max(target.max(), *(mean.max() for mean in means.values())))
+        axes.grid(axis="y")
+    words = (
+        "16 states, the four modes named; bars: π (flat and sharp modes coloured); lines: fraction of steps"
+    )
+    figure.supxlabel(words, fontsize=9)
+    figure.supylabel("probability", fontsize=9)
     return figure
 
 

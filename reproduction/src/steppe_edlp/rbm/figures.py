@@ -11,7 +11,11 @@ from steppe_edlp.plots import color_of, draw_limit, make_panels, name_rows, unpa
 from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+# Single runs within this many times the distance from the median to the 5 and 95 % quantiles are dots.
+REACH = 2.0
 
 
 def draw(results: Results) -> dict[str, "Figure"]:
@@ -46,18 +50,30 @@ def _draw_reconstruction(results: Results, single: np.ndarray) -> "Figure":
     figure, panels = style.make_row(3, 10.5, 0.36 * len(names) + 1.3)
     for column, axes in enumerate(panels):
         for place, (name, row) in enumerate(zip(names, rows[column :: len(panels)], strict=True)):
-            found, values = to_estimate(row["mse"]), single[place, :, column]
+            found = to_estimate(row["mse"])
             axes.plot(found.value, place, "s", color=color_of(name), markersize=7)
-            axes.plot(values, np.full(len(values), place + 0.22), ".", color="#888888", markersize=4)
             style.draw_interval(axes, found, place)
             if "mse_paper" in row:
                 paper = to_number(row["mse_paper"])
                 axes.plot(paper, place - 0.22, "D", color="black", markerfacecolor="white")
+        _draw_single_runs(axes, single[: len(names), :, column])
         axes.set(title=f"{rows[column]['setting']} test images", xlabel="mean squared error")
         axes.grid(axis="x")
         axes.locator_params(axis="x", nbins=4)
     name_rows(panels[0], names)
     return figure
+
+
+def _draw_single_runs(axes: "Axes", single: np.ndarray) -> None:
+    """A dot per run, row by row; runs far from all others are arrows at the edge, or they set the scale."""
+    low, median, high = np.nanquantile(single, [0.05, 0.5, 0.95])
+    edges = median - REACH * (median - low), median + REACH * (high - median)
+    for place, values in enumerate(single):
+        kept = (values >= edges[0]) & (values <= edges[1])
+        axes.plot(values[kept], np.full(kept.sum(), place + 0.22), ".", color="#888888", markersize=4)
+        for edge, is_beyond, marker in zip(edges, (values < edges[0], values > edges[1]), "<>", strict=True):
+            if is_beyond.any():
+                axes.plot(edge, place + 0.22, marker, color="#888888", markersize=5)
 
 
 def _draw_digits(results: Results) -> "Figure":

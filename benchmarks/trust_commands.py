@@ -1,16 +1,20 @@
 """Kill the `steppe` command itself: `run`, then `resume` until the run is done, then `merge`.
 
-    python benchmarks/trust_commands.py            # 60 kills of run and resume, 20 of merge
-    python benchmarks/trust_commands.py --kills 6 --merges 2
+    python benchmarks/trust_commands.py            # 300 kills, 80 of them of merge and 60 of new processes
+    python benchmarks/trust_commands.py --kills 6 --merges 2 --new 2
 
-`runner_kills.py` kills hundreds of forks that commit without pause. Here every victim is a new process of the
-command line that gets a SIGKILL at a random moment of its life: while Python imports, while programs are
-compiled, while it samples, commits or writes its summary. After each death the directory must be sound and
-hold a beginning of the uninterrupted run; the finished run must be the uninterrupted one, byte by byte.
+`runner_kills.py` kills forks that call `steppe.sample` and commit without pause. Here every victim is the
+command line, with its own words, that gets a SIGKILL at a random moment of its life, or soon after a random
+number of its commits: while programs are compiled, while it samples, commits or writes its summary. Some
+victims are new processes of Python, which may die while it imports; the others are forks of this one, which
+has imported everything and started nothing. After each death the directory must be sound and hold at least
+the rows it held before, a beginning of the uninterrupted run; the finished run must be the uninterrupted one,
+byte by byte.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 import random
 import shutil
@@ -19,53 +23,130 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 from runner_kills import arrays_of, digest, num_commits
 
+from steppe.cli import main as command_line
 from steppe.run.storage.directory import RunDirectory
 
 REQUEST = ["--target", "paper_bernoulli", "--recipe", "edmala", "--num-warmup", "100", "--num-chains", "4"]
 SIZE = ["--num-draws", "20000"]
 OFTEN = ["--commit-seconds", "0.000001", "--json"]
-BAD = ("different", "falsely damaged", "failed")
+BAD = ("lost", "different", "falsely damaged", "failed")
+# Fraction of the moments that are chosen by time; the others are about a third of a life apart by what is
+# written.
+UNIFORM, LIVES = 0.4, 3
+WAIT = 0.001
+FORKS = multiprocessing.get_context("fork")
+
+
+class Victim(Protocol):
+    """A process, as `subprocess` has them."""
+
+    def poll(self) -> int | None: ...
+    def wait(self) -> int: ...
+    def kill(self) -> None: ...
+
+
+class Fork:
+    """The command line in a fork of this process, without a word."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # forking is warned of whether or not threads are running
+            self._process = FORKS.Process(target=be_command, args=(words,))
+            self._process.start()
+        self.kill = self._process.kill
+
+    def poll(self) -> int | None:
+        """Its exit code, or `None` while it lives."""
+        return self._process.exitcode
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        self._process.join()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+
+def be_command(words: Sequence[str]) -> None:
+    """What a fork does."""
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    command_line([*words])
+
+
+def measure(path: Path) -> int:
+    """Bytes of a file that may not be there."""
+    return path.stat().st_size if path.exists() else 0
 
 
 class Campaign:
     """Commands that are killed, and what was found after each."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.rng = folder, random.Random(seed)
+        self.folder, self.rng, self.is_new = folder, random.Random(seed), True
         self.found: Counter[str] = Counter(dict.fromkeys(("kills", *BAD), 0))
-        self.environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         self.whole = folder / "whole"
-        for path in (self.whole, folder / "timed"):  # the second one finds its programs compiled
+        run = ["run", *REQUEST, *SIZE, *OFTEN, "--out"]
+        assert self.finish([*run, str(self.whole)]) == 0
+        self.seconds = {}
+        for self.is_new in (False, True):  # which find their programs compiled
             begun = time.monotonic()
-            assert self.start(["run", *REQUEST, *SIZE, *OFTEN, "--out", str(path)]).wait() == 0
-        self.seconds = time.monotonic() - begun
+            assert self.finish([*run, str(folder / f"timed-{self.is_new}")]) == 0
+            self.seconds["run", self.is_new] = self.seconds["resume", self.is_new] = time.monotonic() - begun
+            begun = time.monotonic()
+            merge = ["merge", str(self.whole), "--out", str(folder / f"merged-{self.is_new}"), "--json"]
+            assert self.finish(merge) == 0
+            self.seconds["merge", self.is_new] = time.monotonic() - begun
         self.expected = arrays_of(self.whole)
+        self.largest = measure(self.whole / "journal.jsonl")
 
-    def start(self, words: Sequence[str]) -> subprocess.Popen[bytes]:
-        """A process of the command line."""
-        command = [sys.executable, "-m", "steppe", *words]
-        return subprocess.Popen(
-            command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
+    def finish(self, words: Sequence[str]) -> int:
+        """Run a command to its end; its exit code."""
+        return self.start(words).wait()
 
-    def kill(self, words: Sequence[str], what: str, seconds: float) -> int:
-        """Start a command and kill it within some seconds; 0 if it was done before."""
-        process = self.start(words)
-        try:
-            process.wait(self.rng.uniform(0, seconds))
-        except subprocess.TimeoutExpired:
-            process.kill()
+    def start(self, words: Sequence[str]) -> Victim:
+        """Start a command."""
+        if self.is_new:
+            return subprocess.Popen(
+                [sys.executable, "-m", "steppe", *words],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        return Fork(words)
+
+    def choose_moment(self, words: Sequence[str], path: Path) -> Callable[[], bool]:
+        """A random moment: of the time that the command takes, or of what it writes."""
+        end = time.monotonic() + self.rng.uniform(0, self.seconds[words[0], self.is_new])
+        if words[0] == "merge" or self.rng.random() < UNIFORM:
+            return lambda: time.monotonic() > end
+        journal = path / "journal.jsonl"
+        size = measure(journal) + self.rng.uniform(0, self.largest / LIVES)
+        return lambda: measure(journal) > size
+
+    def kill_at_random(self, words: Sequence[str], path: Path) -> int:
+        """Start a command, kill it at a random moment unless it is done before, and count that."""
+        process, is_time = self.start(words), self.choose_moment(words, path)
+        while process.poll() is None:
+            if is_time():
+                process.kill()
+                break
+            time.sleep(WAIT)
         code = process.wait()
-        print(f"{what}: ended {code}", flush=True)
-        self.found["kills"] += code == -signal.SIGKILL
-        self.found[f"kills of {what}"] += code == -signal.SIGKILL
+        is_killed = code == -signal.SIGKILL
+        print(f"{words[0]}, {'new process' if self.is_new else 'fork'}: ended {code}", flush=True)
+        self.found["kills"] += is_killed
+        self.found[f"kills of {words[0]}"] += is_killed
+        self.found["kills of new processes"] += is_killed and self.is_new
         self.found["failed"] += code not in (0, -signal.SIGKILL)
         return code
 
@@ -76,8 +157,9 @@ class Campaign:
             is_begun = (path / "run.json").exists()
             before = num_commits(path)
             words = ["resume", str(path)] if is_begun else ["run", *REQUEST, *SIZE, "--out", str(path)]
-            code = self.kill([*words, *OFTEN], words[0], self.seconds)
+            code = self.kill_at_random([*words, *OFTEN], path)
             self.found["kills after a new commit"] += bool(code) and num_commits(path) > before
+            self.found["lost"] += num_commits(path) < before
             self.look(path)
         self.found["runs finished"] += 1
         self.found["different"] += digest(arrays_of(path)) != digest(self.expected)
@@ -95,9 +177,9 @@ class Campaign:
     def merge(self, out: Path) -> None:
         """Kill a merge, until one is done: what is merged is there with all rows, or not at all."""
         words = ["merge", str(self.whole), "--out", str(out), "--json"]
-        code = self.kill(words, "merge", self.seconds)
+        code = self.kill_at_random(words, out)
         if code and not (out / "run.json").exists():
-            self.found["failed"] += self.start(words).wait() != 0
+            self.found["failed"] += self.finish(words) != 0
         self.found["falsely damaged"] += bool(RunDirectory(out).problems())
         self.found["different"] += digest(arrays_of(out)) != digest(self.expected)
 
@@ -105,16 +187,19 @@ class Campaign:
 def main() -> None:
     """Print what was found, and one JSON line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--kills", type=int, default=60)
-    parser.add_argument("--merges", type=int, default=20)
+    parser.add_argument("--kills", type=int, default=220, help="of run and resume")
+    parser.add_argument("--merges", type=int, default=80, help="of merge")
+    parser.add_argument("--new", type=int, default=60, help="of these kills so many are of new processes")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         campaign = Campaign(Path(folder), options.seed)
         path = Path(folder) / "victim"
         while campaign.found["kills"] < options.kills:
+            campaign.is_new = campaign.found["kills of new processes"] < options.new
             campaign.live(path)
             shutil.rmtree(path)
+        campaign.is_new = False
         while campaign.found["kills of merge"] < options.merges:
             campaign.merge(path)
             shutil.rmtree(path)

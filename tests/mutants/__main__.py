@@ -16,10 +16,10 @@ from collections import Counter
 from pathlib import Path
 
 from .planted import try_planted
-from .touched import PACKAGES, make_map, read_map
-from .tree import HOME, copy_project
+from .touched import FOLDERS, make_map
+from .tree import HOME, PACKAGES, copy_project
 from .trial import KILLED, describe, read_outcomes, try_mutants, wilson
-from .warm import import_packages
+from .warm import Server, import_packages
 
 SURVIVORS = Path(__file__).with_name("survivors.toml")
 
@@ -33,7 +33,13 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="try survivors again, after new tests")
     parser.add_argument("--planted", action="store_true", help="try the bugs of planted.toml alone")
     parser.add_argument("--show", action="store_true", help="try nothing")
-    parser.add_argument("--no-map", action="store_true", help="do not look for new tests")
+    parser.add_argument(
+        "--tests",
+        choices=FOLDERS,
+        nargs="*",
+        default=FOLDERS,
+        help="look for new tests in these folders",
+    )
     options = parser.parse_args()
     HOME.mkdir(parents=True, exist_ok=True)
     if not options.show:
@@ -41,10 +47,11 @@ def main() -> None:
         import_packages()
         if options.planted:
             sys.exit(try_planted(say))
-        if not options.no_map:
-            make_map(say)
+        server = Server()
+        make_map(server, options.tests, say)
         packages = options.package or PACKAGES
-        try_mutants(packages, options.number, options.seed, read_map(), options.again, say)
+        try_mutants(packages, options.number, options.seed, server, options.again, say)
+        server.close()
     show()
 
 

@@ -5,10 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from .touched import OPTIONS
 from .tree import mutated, read_module
-from .trial import FirstFailure
-from .warm import run_tests
+from .warm import Request, run_tests
 
 FILE = Path(__file__).with_name("planted.toml")
 CPU_SECONDS, WALL_SECONDS = 200.0, 1200.0
@@ -40,9 +38,7 @@ def try_planted(say: Callable[[str], None]) -> int:
             missed += 1
             continue
         with mutated(bug.module, source.replace(bug.before, bug.after)):
-            end, _ = run_tests(
-                [*OPTIONS, "-x", bug.test], FirstFailure([bug.test]), CPU_SECONDS, WALL_SECONDS
-            )
+            end, _ = run_tests(Request((bug.test,), CPU_SECONDS, WALL_SECONDS))
         is_noticed = end == TESTS_FAILED
         missed += not is_noticed
         say(f"{'noticed' if is_noticed else f'NOT NOTICED (ended {end})'}: {bug.what}")

@@ -18,6 +18,8 @@ ROOT = Path(__file__).parents[2]
 HOME = Path(os.environ.get("STEPPE_MUTANTS", ROOT / "out" / "mutants")).absolute()
 TREE = HOME / "tree"
 SOURCE = TREE / "src"
+# Packages of the library that mutants are made of.
+PACKAGES = ("kernel", "run", "diagnostics")
 
 
 def copy_project() -> None:

@@ -8,23 +8,27 @@ so a trial that is stopped goes on where it was.
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from scipy.stats import norm
 
 from .operators import Mutant, list_mutants
-from .touched import OPTIONS, Touch
+from .patch import find_outermost_function
+from .plugins import KILLER
+from .touched import Touch, list_imported, read_map
 from .tree import HOME, list_modules, mutated, read_module
-from .warm import run_tests
+from .warm import Request, Server, run_tests
 
 FILE = HOME / "outcomes.jsonl"
 # Tests of one mutant may take so long together, by the time they took without it.
-MAX_TEST_SECONDS = 20.0
+MAX_TEST_SECONDS = 12.0
 # A mutant that takes so much longer is stopped.
-SLOWER, STARTING_SECONDS, WALL_SECONDS = 4.0, 30.0, 900.0
+SLOWER, STARTING_SECONDS, WALL_SECONDS = 4.0, 15.0, 900.0
 FIRST_TESTS = 12
+# How a run of tests ends that could not begin, or found none.
+NOT_RUN, NO_TESTS = "70", "5"
 KILLED, SURVIVED, UNTOUCHED = "killed", "survived", "untouched"
 
 
@@ -46,23 +50,6 @@ class Outcome(NamedTuple):
     seconds: float
 
 
-class FirstFailure:
-    """A plugin that runs the quickest tests first and remembers the one that failed."""
-
-    def __init__(self, order: Sequence[str]) -> None:
-        self._order = {test: index for index, test in enumerate(order)}
-        HOME.joinpath("killer.txt").unlink(missing_ok=True)
-
-    def pytest_collection_modifyitems(self, items: list) -> None:
-        """Order the tests."""
-        items.sort(key=lambda item: self._order.get(item.nodeid, len(self._order)))
-
-    def pytest_runtest_logreport(self, report) -> None:
-        """Remember a failure, for the parent."""
-        if report.outcome == "failed":
-            HOME.joinpath("killer.txt").write_text(report.nodeid, encoding="utf-8")
-
-
 def sample_mutants(package: str, number: int, seed: int) -> list[Mutant]:
     """A sample of a package's mutants: those whose names have the smallest digests with this seed."""
     mutants = [
@@ -75,16 +62,28 @@ def sample_mutants(package: str, number: int, seed: int) -> list[Mutant]:
 
 
 def choose_tests(mutant: Mutant, touches: Sequence[Touch]) -> list[Touch]:
-    """Tests that touch the function of a mutant; those that touch its line first, then the quick ones."""
+    """Tests of a mutant: those that run its line first, then of its function, then of the same files.
+
+    The last ones may call a program that another test of their file has traced.
+    """
     # What runs while a module is imported is seen by every test that touches the module.
     is_inside = any(mutant.function in touch.lines.get(mutant.module, {}) for touch in touches)
-    chosen = [
-        touch
-        for touch in touches
-        if mutant.module in touch.lines and (not is_inside or mutant.function in touch.lines[mutant.module])
-    ]
     line = mutant.line - mutant.first_line
-    chosen.sort(key=lambda t: (line not in t.lines[mutant.module].get(mutant.function, []), t.seconds))
+
+    def rank(touch: Touch) -> int:
+        functions = touch.lines.get(mutant.module)
+        if functions is None:
+            return 3
+        lines = functions.get(mutant.function)
+        if lines is None:
+            return 3 if is_inside else 1
+        return 0 if line in lines else 1
+
+    ranks = {touch.test: rank(touch) for touch in touches}
+    files = {name_file(touch) for touch in touches if ranks[touch.test] < 2}
+    ranks |= {touch.test: 2 for touch in touches if ranks[touch.test] == 3 and name_file(touch) in files}
+    chosen = [touch for touch in touches if ranks[touch.test] < 3]
+    chosen.sort(key=lambda touch: (ranks[touch.test], touch.seconds))
     kept, total = [], 0.0
     for touch in chosen:
         total += touch.seconds
@@ -94,35 +93,57 @@ def choose_tests(mutant: Mutant, touches: Sequence[Touch]) -> list[Touch]:
     return kept
 
 
-def run_mutant(package: str, mutant: Mutant, touches: Sequence[Touch]) -> Outcome:
+def name_file(touch: Touch) -> str:
+    """File of a test."""
+    return touch.test.split("::")[0]
+
+
+def run_mutant(
+    package: str,
+    mutant: Mutant,
+    touches: Sequence[Touch],
+    server: Server,
+    imported: Collection[tuple[str, str]],
+) -> Outcome:
     """Try one mutant."""
     tests = choose_tests(mutant, touches)
     shown = (package, mutant.name, mutant.module, mutant.function, mutant.line, mutant.operator)
     changed = (mutant.before[:200], mutant.after[:200])
     if not tests:
         return Outcome(*shown, *changed, UNTOUCHED, "", "", 0, 0.0)
-    killer, used = HOME / "killer.txt", 0.0
-    source = mutant.apply(read_module(mutant.module))
+    original = read_module(mutant.module)
+    source = mutant.apply(original)
     assert source is not None
-    end = "0"
+    function = find_outermost_function(original, mutant)
+    is_replaced = function is not None and (mutant.module, mutant.function) not in imported
+    end, used = "0", 0.0
     with mutated(mutant.module, source):
         for stage in split_tests(tests):
-            names = [touch.test for touch in stage]
+            names = tuple(touch.test for touch in stage)
             limit = STARTING_SECONDS + SLOWER * sum(touch.seconds for touch in stage)
-            end, seconds = run_tests([*OPTIONS, "-x", *names], FirstFailure(names), limit, WALL_SECONDS)
-            used += seconds
+            request = Request(names, limit, WALL_SECONDS)
+            if is_replaced:
+                replacing = request._replace(module=mutant.module, function=function)
+                end, seconds = server.run_tests(replacing)
+                is_replaced = end != NOT_RUN  # a function with other variables cannot be replaced
+                used += seconds
+            if not is_replaced:
+                end, seconds = run_tests(request)
+                used += seconds
+            assert end != NO_TESTS, f"no such tests: {names}"
             if end != "0":
                 break
-    by = killer.read_text(encoding="utf-8") if killer.exists() else ""
+    by = KILLER.read_text(encoding="utf-8") if KILLER.exists() else ""
     outcome = SURVIVED if end == "0" else KILLED
     return Outcome(*shown, *changed, outcome, end, by, len(tests), round(used, 1))
 
 
 def split_tests(tests: Sequence[Touch]) -> list[list[Touch]]:
-    """The first few tests, of two files, then all others: importing files takes most of the time."""
-    files = list(dict.fromkeys(touch.test.split("::")[0] for touch in tests))[:2]
-    first = [touch for touch in tests if touch.test.split("::")[0] in files][:FIRST_TESTS]
-    others = [touch for touch in tests if touch not in first]
+    """The first few tests, of two files, then all others: reading files takes most of the time."""
+    files = list(dict.fromkeys(map(name_file, tests)))[:2]
+    first = [touch for touch in tests if name_file(touch) in files][:FIRST_TESTS]
+    names = {touch.test for touch in first}
+    others = [touch for touch in tests if touch.test not in names]
     return [stage for stage in (first, others) if stage]
 
 
@@ -130,11 +151,12 @@ def try_mutants(
     packages: Sequence[str],
     number: int,
     seed: int,
-    touches: Sequence[Touch],
+    server: Server,
     again: bool,
     say: Callable[[str], None],
 ) -> None:
     """Try those of the sample that have no outcome yet, the packages in turn; with `again`, survivors too."""
+    touches, imported = read_map(), list_imported()
     samples = [sample_mutants(package, number, seed) for package in packages]
     known = {outcome.name: outcome.outcome for outcome in read_outcomes()}
     for index in range(number):
@@ -146,7 +168,7 @@ def try_mutants(
             if before == KILLED or (before is not None and not again):
                 continue
             began = time.monotonic()
-            outcome = run_mutant(package, mutant, touches)
+            outcome = run_mutant(package, mutant, touches, server, imported)
             with FILE.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(outcome._asdict()) + "\n")
             wall = time.monotonic() - began

@@ -1,19 +1,26 @@
-"""A warm process: everything that is not ours is imported once, and each run of tests is a fork of it.
+"""Warm processes: what every run of tests imports is imported once, and each run is a fork.
 
-JAX has no threads before its first computation, and this process never makes one.
+The first process imports everything that is not ours. A fork of it imports the library too and stays: it
+forks again for every mutant, puts the mutant in place of the function, and runs tests. A mutant of what runs
+while the library is imported needs a fork of the first process. JAX has no threads before its first
+computation, and neither process ever makes one. Programs that tests compile are kept in a folder.
 """
 
 import importlib
+import json
 import os
+import pkgutil
 import resource
 import signal
 import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import IO, NamedTuple
 
+from .patch import replace_function
 from .tree import HOME, ROOT, SOURCE, TREE
 
 # What tests import beside the library; one that is missing is left to the tests that need it.
@@ -22,6 +29,7 @@ PACKAGES = (
     "jax.numpy",
     "jax.scipy.special",
     "jax.experimental.multihost_utils",
+    "jax.experimental.compilation_cache.compilation_cache",
     "equinox",
     "jaxtyping",
     "filelock",
@@ -38,16 +46,35 @@ PACKAGES = (
     "matplotlib.figure",
     "networkx",
 )
+# Modules of tests that many others import.
+HELPERS = ("suite", "tiers", "gates", "broken", "exact_targets", "oracle", "hostile")
 OUTPUT = HOME / "last_run.txt"
 WAIT = 0.02
 KILLED_BY_CLOCK = "timeout"
 
 
+class Request(NamedTuple):
+    """Tests to run until one fails, or to follow, with a function of the library put in, and limits."""
+
+    tests: tuple[str, ...]
+    cpu_seconds: float
+    wall_seconds: float
+    module: str = ""
+    function: str = ""
+    is_followed: bool = False
+
+
 def import_packages() -> None:
     """Import everything that is not ours."""
-    os.environ["STEPPE_COMPILE_CACHE"] = "off"
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
-    os.environ["PYTHONPATH"] = os.pathsep.join((str(SOURCE), str(TREE / "reproduction" / "src")))
+    os.environ.update(
+        STEPPE_COMPILE_CACHE="off",
+        PYTHONDONTWRITEBYTECODE="1",
+        PYTHONPATH=os.pathsep.join(str(TREE / place) for place in ("src", "reproduction/src", "bench/src")),
+        JAX_COMPILATION_CACHE_DIR=str(HOME / "programs"),
+        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="0",
+        JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES="-1",
+        TF_CPP_MIN_LOG_LEVEL="3",
+    )
     sys.dont_write_bytecode = True
     for name in PACKAGES:
         try:
@@ -57,17 +84,83 @@ def import_packages() -> None:
     assert "steppe" not in sys.modules, "the library must be imported by forks alone"
 
 
-def run_tests(
-    arguments: Sequence[str], plugin: object, cpu_seconds: float, wall_seconds: float
-) -> tuple[str, float]:
+class Server:
+    """A fork that has imported the library and runs tests on mutants of its functions."""
+
+    def __init__(self) -> None:
+        read, self._ask = os.pipe()
+        self._answer, write = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._child = os.fork()
+        if self._child == 0:
+            code = 70
+            try:
+                os.close(self._ask)
+                _serve(os.fdopen(read), write)
+                code = 0
+            except BaseException:  # noqa: BLE001 the fork ends here, whatever it was
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        os.close(read)
+        os.close(write)
+        self._answers = os.fdopen(self._answer)
+
+    def run_tests(self, request: Request) -> tuple[str, float]:
+        """Like `run_tests`."""
+        os.write(self._ask, (json.dumps(request._asdict()) + "\n").encode())
+        end, seconds = json.loads(self._answers.readline())
+        return end, seconds
+
+    def close(self) -> None:
+        """End it."""
+        os.close(self._ask)
+        os.waitpid(self._child, 0)
+
+
+def _serve(requests: IO[str], answers: int) -> None:
+    """Import the library, then run tests for every line that is read."""
+    import_library()
+    bridge = importlib.import_module("jax._src.xla_bridge")
+    assert not bridge._backends, "a module computes while it is imported"
+    sys.dont_write_bytecode = False  # tests are rewritten for their assertions, and that is kept
+    for line in requests:
+        request = Request(**json.loads(line))
+        os.write(answers, (json.dumps(run_tests(request)) + "\n").encode())
+
+
+def import_library() -> None:
+    """Import every module of the library, and the modules that many tests share."""
+    _enter_tree()
+    sys.path.insert(0, str(TREE / "tests"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        importlib.import_module("suite")  # quick compilation, which must be said before jax starts
+        library = importlib.import_module("steppe")
+        for found in pkgutil.walk_packages(library.__path__, "steppe."):
+            if not found.name.endswith("__main__"):
+                importlib.import_module(found.name)
+        for name in HELPERS:
+            importlib.import_module(name)
+
+
+def run_tests(request: Request) -> tuple[str, float]:
     """Run tests in a fork; how it ended ("0", an exit code, a signal, or a timeout) and its CPU seconds."""
 
     def work() -> int:
         import pytest
 
-        return int(pytest.main([*arguments], plugins=[plugin]))
+        from .plugins import OPTIONS, ChosenTests, Recorder
 
-    return run_in_fork(work, cpu_seconds, wall_seconds)
+        if request.is_followed:
+            return int(pytest.main([*OPTIONS, *request.tests], plugins=[Recorder()]))
+        if request.function:
+            replace_function(SOURCE / "steppe" / request.module, request.function)
+        files = list(dict.fromkeys(test.split("::")[0] for test in request.tests))
+        return int(pytest.main([*OPTIONS, "-x", *files], plugins=[ChosenTests(request.tests)]))
+
+    return run_in_fork(work, request.cpu_seconds, request.wall_seconds)
 
 
 def run_in_fork(work: Callable[[], int], cpu_seconds: float, wall_seconds: float) -> tuple[str, float]:
@@ -102,9 +195,7 @@ def _live(work: Callable[[], int], cpu_seconds: float) -> None:
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_seconds) + 1, int(cpu_seconds) + 5))
-        os.chdir(TREE)
-        sys.path[:0] = [str(SOURCE), str(TREE / "reproduction" / "src"), str(TREE)]
-        sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != ROOT / "src"]
+        _enter_tree()
         output = os.open(OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(output, 1)
         os.dup2(output, 2)
@@ -114,6 +205,15 @@ def _live(work: Callable[[], int], cpu_seconds: float) -> None:
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+def _enter_tree() -> None:
+    """Work in the copy, and import from it alone."""
+    os.chdir(TREE)
+    own = [str(TREE / place) for place in ("src", "reproduction/src", "bench/src", ".")]
+    others = [ROOT / "src", ROOT / "reproduction" / "src", ROOT / "bench" / "src"]
+    kept = [path for path in sys.path if path not in own and Path(path or ".").resolve() not in others]
+    sys.path[:] = [*own, *kept]
 
 
 def _end_group(child: int) -> None:

@@ -1,10 +1,12 @@
 """Mutation testing itself: what its operators change, and that the bugs it plants can still be planted."""
 
 import ast
+import importlib
 
 import pytest
 
 from mutants.operators import list_mutants, name_functions
+from mutants.patch import find_outermost_function, replace_function
 from mutants.planted import read_planted
 from mutants.tree import ROOT
 from mutants.trial import wilson
@@ -95,3 +97,45 @@ def test_a_planted_bug_still_fits_the_code_and_names_a_test(bug):
 def test_wilsons_interval_is_the_published_one():
     """Newcombe 1998, 81 of 263: .2553 to .3662."""
     assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+
+
+REPLACED = """
+LIMIT = 3
+
+
+class A:
+    size = 1
+
+    def f(self, a=2):
+        def g(b):
+            return b + 1
+
+        return g(a) * 5
+"""
+
+
+def test_only_bodies_of_functions_can_be_replaced_after_an_import():
+    mutants = list_mutants("m", REPLACED)
+    found = {
+        (mutant.function, mutant.before): find_outermost_function(REPLACED, mutant) for mutant in mutants
+    }
+    assert found == {
+        ("<module>", "3"): None,
+        ("A", "1"): None,
+        ("A.f", "2"): None,
+        ("A.f", "5"): "A.f",
+        ("A.f.g", "b + 1"): "A.f",
+        ("A.f.g", "1"): "A.f",
+        ("A.f", "g(a) * 5"): "A.f",
+    }
+
+
+def test_a_replaced_function_is_called_by_everything_that_holds_it(tmp_path, monkeypatch):
+    path = tmp_path / "replaced_by_a_mutant.py"
+    path.write_text(REPLACED)
+    monkeypatch.syspath_prepend(tmp_path)
+    held = importlib.import_module("replaced_by_a_mutant").A().f
+    assert held(1) == 10
+    path.write_text(REPLACED.replace("b + 1", "b - 1"))
+    replace_function(path, "A.f")
+    assert held(1) == 0

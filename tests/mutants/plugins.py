@@ -15,7 +15,12 @@ from .tree import HOME, PACKAGES, SOURCE, read_module
 # Plugins of packages that are already imported are not rewritten, which is a warning.
 REWRITE = "-Wignore::pytest.PytestAssertRewriteWarning"
 NOTHING_RUN = "-Wignore::coverage.exceptions.CoverageWarning"
-OPTIONS = ("-n", "0", "-q", "-m", "not slow", "-p", "no:cacheprovider", "-p", "no:cov", REWRITE, NOTHING_RUN)
+# No plugins beside pytest's own, and none that looks through the memory for what went wrong unseen.
+LEFT_OUT = ("cacheprovider", "unraisableexception", "threadexception")
+OPTIONS = (
+    *("-o", "addopts=", "-q", "-m", "not slow", REWRITE, NOTHING_RUN),
+    *(word for plugin in LEFT_OUT for word in ("-p", f"no:{plugin}")),
+)
 KILLER, RECORDED = HOME / "killer.txt", HOME / "recorded.json"
 # Of a file with many tests so many CPU seconds are followed: the rest repeats them on other domains.
 FILE_SECONDS = 6.0

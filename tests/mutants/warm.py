@@ -6,6 +6,7 @@ while the library is imported needs a fork of the first process. JAX has no thre
 computation, and neither process ever makes one. Programs that tests compile are kept in a folder.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -36,12 +37,16 @@ PACKAGES = (
     "scipy.stats",
     "scipy.optimize",
     "scipy.linalg",
+    "scipy.signal",
+    "jax.scipy.stats",
+    "arviz_base",
+    "arviz_stats",
+    "blackjax",
     "xarray",
     "pydantic",
     "rich.live",
     "cyclopts",
     "pytest",
-    "_pytest.runner",
     "coverage",
     "matplotlib.figure",
     "networkx",
@@ -76,7 +81,9 @@ def import_packages() -> None:
         TF_CPP_MIN_LOG_LEVEL="3",
     )
     sys.dont_write_bytecode = True
-    for name in PACKAGES:
+    plugins = importlib.import_module("_pytest")
+    own = [f"_pytest.{found.name}" for found in pkgutil.iter_modules(plugins.__path__)]
+    for name in (*PACKAGES, *own):
         try:
             importlib.import_module(name)
         except ImportError:
@@ -125,6 +132,8 @@ def _serve(requests: IO[str], answers: int) -> None:
     bridge = importlib.import_module("jax._src.xla_bridge")
     assert not bridge._backends, "a module computes while it is imported"
     sys.dont_write_bytecode = False  # tests are rewritten for their assertions, and that is kept
+    gc.collect()
+    gc.freeze()  # what is here is never garbage, and forks need not look through it
     for line in requests:
         request = Request(**json.loads(line))
         os.write(answers, (json.dumps(run_tests(request)) + "\n").encode())
@@ -153,10 +162,13 @@ def run_tests(request: Request) -> tuple[str, float]:
 
         from .plugins import OPTIONS, ChosenTests, Recorder
 
+        os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         if request.is_followed:
             return int(pytest.main([*OPTIONS, *request.tests], plugins=[Recorder()]))
         if request.function:
+            gc.unfreeze()  # or functions are not found
             replace_function(SOURCE / "steppe" / request.module, request.function)
+            gc.freeze()
         files = list(dict.fromkeys(test.split("::")[0] for test in request.tests))
         return int(pytest.main([*OPTIONS, "-x", *files], plugins=[ChosenTests(request.tests)]))
 

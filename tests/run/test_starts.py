@@ -71,6 +71,12 @@ def test_an_empty_support_is_refused_with_the_chain_and_the_value() -> None:
         sample(target)
 
 
+def test_an_empty_support_is_refused_before_temperatures_are_chosen() -> None:
+    target = steppe.Target(linear, BINARY, is_valid=lambda x: jnp.sum(x) > 1e6)
+    with pytest.raises(StartError, match=r"Chain 0 starts where the log-density is -inf.*give `initial`"):
+        steppe.anneal(target, key=KEY, progress=False)
+
+
 def test_annealing_starts_in_the_support() -> None:
     schedule = steppe.parameter_schedule(inverse_temperature=steppe.linear_schedule(0.5, 2.0))
     annealed = steppe.anneal(

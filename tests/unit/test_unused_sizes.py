@@ -14,9 +14,11 @@ from steppe import evidence, targets
 from steppe.datasets import tsplib
 from steppe.datasets.tables import Raw, dataset
 from steppe.diagnostics.efficiency import _effective, efficiency
-from steppe.diagnostics.flatness import local_entropy, local_entropy_enumerated
+from steppe.diagnostics.flatness import local_entropy, local_entropy_ball, local_entropy_enumerated
 from steppe.diagnostics.flatness.annealed import _untransform, _with_interval
+from steppe.diagnostics.flatness.basins import basins_of_table
 from steppe.diagnostics.sites import site_rhat
+from steppe.diagnostics.streamed import Streamed
 from steppe.errors import DomainError
 from steppe.intervals import split_level
 from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
@@ -258,3 +260,40 @@ def test_the_interval_of_many_equal_weights_is_the_normal_one():
     }
     found = _with_interval({name: np.asarray([x], np.float64) for name, x in statistics.items()}, 10**6, None)
     np.testing.assert_allclose(np.exp([found.lower, found.upper]) / np.e, [[0.9804], [1.0196]], atol=2e-5)
+
+
+def test_two_streamed_chains_have_the_rhat_of_their_halves():
+    """Against the textbook formula on all values; half a chain is long, so sample variances are as good."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(2, 4096)) + np.array([[0.0], [0.3]]) + np.linspace(0, 0.2, 4096)
+    batches = values.reshape(2, 64, 64).mean(axis=2)
+    one, counts = np.ones(2), np.zeros((2, 1))
+    streamed = Streamed(
+        *("x", 1, 4096 * one, 0 * one, values.mean(axis=1), values.var(axis=1, ddof=1), one, 64 * one),
+        *(batches, np.zeros(2), counts),
+    )
+    halves = values.reshape(4, 2048)
+    within = halves.var(axis=1, ddof=1).mean()
+    expected = np.sqrt(1 - 1 / 2048 + halves.mean(axis=1).var(ddof=1) / within)
+    assert expected > 1.01
+    assert streamed.summarize().rhat == pytest.approx(expected, abs=1e-4)
+
+
+def test_ties_at_a_large_log_density_are_told_from_rises_by_its_rounding():
+    """Values about 1e4 are known to some 1e-2 in single precision: a rise of less is a tie."""
+    target = steppe.Target(lambda x: 1e4 + jnp.sum(x), steppe.Binary(2))
+    rising = np.array([[1e4, 1e4 + 1], [1e4 + 1, 1e4 + 2]])
+    assert len(basins_of_table(target, rising).modes) == 1
+    tied = np.array([[1e4, 1e4 + 1e-3], [1e4 + 1e-3, 1e4 + 2e-3]])
+    assert len(basins_of_table(target, tied).modes) == 4
+
+
+def test_a_ball_is_averaged_over_the_target_when_that_is_asked_for_and_only_then():
+    target = polynomial_target(steppe.Binary(3), 2.0)
+    states = np.asarray(target.domain.enumerate())
+    asked = local_entropy_ball(target, states, 1, exact=True)
+    probabilities = np.exp(asked.log_density - asked.log_density.max())
+    probabilities /= probabilities.sum()
+    assert asked.exact_under_target is not None
+    assert asked.exact_under_target["value"] == pytest.approx(probabilities @ asked.value, abs=1e-5)
+    assert local_entropy_ball(target, states, 1, exact=False).exact_under_target is None

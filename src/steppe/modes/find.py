@@ -147,7 +147,7 @@ def find_flat_modes(
         after = disturbance.average(target, measure, of_search, NUM_SEARCHED)
     counter = EvaluationCounter(target, total)
     _check_budget(target, counter, disturbance, {})
-    members = list_members(target, after, of_rest)
+    members = list_members(target, after, of_rest, initial)
     shares = share_budget(members, int(CHAIN_FRACTION * total))
     member, share = shares[0]
     _check_budget(target, counter, disturbance, {0.9 * share / total: member.min_cost})

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.kernel.compose import Recipe
 from steppe.kernel.cost import evaluations_per_table
@@ -83,7 +84,7 @@ def price_of_value(target: Target, base: Target) -> int:
     return target.num_disturbances if isinstance(target, Average) else 1
 
 
-def list_members(target: Target, after: Target, key: Array) -> list[Member]:
+def list_members(target: Target, after: Target, key: Array, initial: ArrayLike | None = None) -> list[Member]:
     """Return the members for a target and what is left of it after the disturbance.
 
     Parameters
@@ -94,8 +95,10 @@ def list_members(target: Target, after: Target, key: Array) -> list[Member]:
         The robust target.
     key
         Of the random states at which temperatures are chosen.
+    initial
+        States to choose them at where no random one is valid.
     """
-    temperatures = choose_temperatures(target, key)
+    temperatures = choose_temperatures(target, key, initial)
     cooling = geometric_schedule(*temperatures)
     members = [_member(PLAIN, target, recommend_for_search(target).recipe, {"inverse_temperature": cooling})]
     price = price_of_value(after, target)

@@ -251,7 +251,7 @@ def _read(
         recipe, reason = recommend_for_search(target)
     sampler, temperatures = recipe.build(target, audit=False), None
     if schedule is None or isinstance(schedule, Adaptive):
-        temperatures = choose_temperatures(target, jax.random.fold_in(key, 0))
+        temperatures = choose_temperatures(target, jax.random.fold_in(key, 0), initial)
     if schedule is None:
         assert temperatures is not None
         schedule = parameter_schedule(inverse_temperature=geometric_schedule(*temperatures))

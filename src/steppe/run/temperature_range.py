@@ -9,9 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.compiling import quick_jit
 from steppe.errors import RunError
+from steppe.kernel.start import check_start, flatten_start, repair_starts
 from steppe.target import Target
 
 NUM_STATES = 8
@@ -27,7 +29,7 @@ RESOLUTION = 0.02
 MIN_RATIO, MAX_RATIO = 4.0, 400.0
 
 
-def choose_temperatures(target: Target, key: Array) -> tuple[float, float]:
+def choose_temperatures(target: Target, key: Array, initial: ArrayLike | None = None) -> tuple[float, float]:
     """Return the inverse temperatures at the hot and at the cold end.
 
     Parameters
@@ -36,10 +38,13 @@ def choose_temperatures(target: Target, key: Array) -> tuple[float, float]:
         What is annealed; it is looked at in a few random states and after a few greedy changes of them.
     key
         Random key.
+    initial
+        States inside the support, where there are few; others are searched for if none is given.
     """
-    tables = (np.abs(np.asarray(table, float)) for table in _find_differences(target, key))
-    random, ascended = (table[np.isfinite(table) & (table > 0)] for table in tables)
-    sizes = ascended if ascended.size else random
+    sizes = _measure_changes(target, key)
+    if not sizes.size:  # perhaps no random state is inside the support
+        given = _find_valid_states(target, key) if initial is None else _read_states(target, initial)
+        sizes = _measure_changes(target, key, given)
     if not sizes.size:
         raise RunError(
             "`anneal(target)` found no change that changes the log-density, so there is no temperature to "
@@ -50,15 +55,38 @@ def choose_temperatures(target: Target, key: Array) -> tuple[float, float]:
     return float(hot), float(np.clip(cold, MIN_RATIO * hot, MAX_RATIO * hot))
 
 
+def _measure_changes(target: Target, key: Array, positions: Array | None = None) -> np.ndarray:
+    """By how much single changes move the log-density, where greedy ones have led if they move it there."""
+    tables = (np.abs(np.asarray(table, float)) for table in _find_differences(target, key, positions))
+    first, ascended = (table[np.isfinite(table) & (table > 0)] for table in tables)
+    return ascended if ascended.size else first
+
+
+def _find_valid_states(target: Target, key: Array) -> Array:
+    """States inside the support, or an error that says that none was found."""
+    keys, numbers = jax.random.split(key, NUM_STATES), np.arange(NUM_STATES)
+    positions = jax.vmap(target.domain.draw)(keys)
+    values = jax.vmap(target.log_density)(positions)
+    return repair_starts(target, keys, positions, values, numbers, NUM_STATES)
+
+
+def _read_states(target: Target, initial: ArrayLike) -> Array:
+    """As many states as are looked at, from those given."""
+    positions = flatten_start(target.domain, initial)
+    check_start(target, positions, batched=True)
+    given = jnp.asarray(positions, jnp.result_type(float))
+    return given[np.arange(NUM_STATES) % len(given)]
+
+
 @quick_jit
-def _find_differences(target: Target, key: Array) -> tuple[Array, Array]:
-    """Differences of single changes at random states, and where greedy changes of them have led."""
+def _find_differences(target: Target, key: Array, positions: Array | None) -> tuple[Array, Array]:
+    """Differences of single changes at random or given states, and where greedy changes of them have led."""
     has_table = target.has_differences or target.incremental is not None
     look = _look_at_all if target.domain.is_site_product and has_table else _look_at_some
 
-    def at(key: Array) -> tuple[Array, Array]:
+    def at(key: Array, given: Array | None) -> tuple[Array, Array]:
         draw_key, look_key, key = jax.random.split(key, 3)
-        position = target.domain.draw(draw_key)
+        position = target.domain.draw(draw_key) if given is None else given
         _, first = look(target, position, look_key)
 
         def improve(position: Array, key: Array) -> tuple[Array, None]:
@@ -67,7 +95,7 @@ def _find_differences(target: Target, key: Array) -> tuple[Array, Array]:
         position, _ = jax.lax.scan(improve, position, jax.random.split(key, NUM_GREEDY))
         return first, look(target, position, look_key)[1]
 
-    return jax.lax.map(at, jax.random.split(key, NUM_STATES))
+    return jax.lax.map(lambda one: at(*one), (jax.random.split(key, NUM_STATES), positions))
 
 
 def _look_at_all(target: Target, position: Array, key: Array) -> tuple[Array, Array]:

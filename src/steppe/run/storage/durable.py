@@ -108,9 +108,11 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(printed)
         is_as_written = _print(content) == printed
-        seal = content.pop("sha256")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedRunError(f"{path.name} cannot be read as JSON: {error}.") from error
+    if not isinstance(content, dict) or "sha256" not in content:
+        raise DamagedRunError(f"{path.name} is no document of a run: it carries no digest of itself.")
+    seal = content.pop("sha256")
     # Not even a space may differ: who looks for damage wants to hear of every byte.
     if not is_as_written or seal_json(content) != seal:
         raise DamagedRunError(f"{path.name} does not match the digest it carries.")

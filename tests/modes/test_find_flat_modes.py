@@ -166,9 +166,9 @@ def test_mistakes_are_met_by_name(arguments, error, said):
 
 @pytest.mark.slow
 def test_a_domain_of_few_valid_positions_asks_for_starts():
-    with pytest.raises(StartError, match="initial"):
-        steppe.find_flat_modes(FEW_VALID, key=KEY, budget=7_000)
-    found = steppe.find_flat_modes(FEW_VALID, key=KEY, budget=7_000, initial=np.zeros((1, 30)))
+    with pytest.raises(StartError, match="initial=positions"):
+        steppe.find_flat_modes(FEW_VALID, key=KEY, budget=20_000)
+    found = steppe.find_flat_modes(FEW_VALID, key=KEY, budget=20_000, initial=np.zeros((1, 30)))
     assert all(bool(FEW_VALID.is_valid(mode.position)) for mode in found)
 
 

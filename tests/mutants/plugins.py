@@ -27,7 +27,7 @@ FILE_SECONDS = 6.0
 
 
 class ChosenTests:
-    """Runs some tests of their files, in the order given, and remembers the one that failed."""
+    """Runs some tests, or whole files, in the order given, and remembers the one that failed."""
 
     def __init__(self, tests: Sequence[str]) -> None:
         self._order = {test: index for index, test in enumerate(tests)}
@@ -35,7 +35,7 @@ class ChosenTests:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Choose and order the tests; a test is named as on the command line, all its cases by one name."""
+        """Choose and order the tests, which are named as on the command line: cases, functions or files."""
         found = [(place, item) for item in items if (place := self._find(item.nodeid)) is not None]
         items[:] = [item for _, item in sorted(found, key=lambda pair: pair[0])]
 
@@ -45,7 +45,8 @@ class ChosenTests:
             KILLER.write_text(report.nodeid, encoding="utf-8")
 
     def _find(self, name: str) -> int | None:
-        return self._order.get(name, self._order.get(name.split("[", maxsplit=1)[0]))
+        names = (name, name.split("[", maxsplit=1)[0], name.split("::", maxsplit=1)[0])
+        return next((self._order[one] for one in names if one in self._order), None)
 
 
 class Recorder:

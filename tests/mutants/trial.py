@@ -8,8 +8,10 @@ so a trial that is stopped goes on where it was.
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import NamedTuple
 
 from scipy.stats import norm
@@ -17,9 +19,9 @@ from scipy.stats import norm
 from .operators import Mutant, list_mutants
 from .patch import find_outermost_function
 from .plugins import KILLER
-from .touched import Touch, list_imported, read_map
-from .tree import HOME, list_modules, mutated, read_module
-from .warm import Request, Server, run_tests
+from .touched import Touch, list_files, list_imported, read_map
+from .tree import HOME, TREE, list_modules, mutated, read_module
+from .warm import KILLED_BY_CLOCK, Request, Server, run_tests
 
 FILE = HOME / "outcomes.jsonl"
 # Tests of one mutant may take so long together, by the time they took without it.
@@ -27,6 +29,8 @@ MAX_TEST_SECONDS = 5.0
 # A mutant that takes so much longer is stopped.
 SLOWER, STARTING_SECONDS, WALL_SECONDS = 4.0, 15.0, 900.0
 FIRST_TESTS = 12
+# Survivors that are tried again: so many files, each for so long.
+MAX_FILES, FILE_LIMIT = 6, 15.0
 # How a run of tests ends that could not begin, or found none.
 NOT_RUN, NO_TESTS = "70", "5"
 KILLED, SURVIVED, UNTOUCHED = "killed", "survived", "untouched"
@@ -93,6 +97,21 @@ def choose_tests(mutant: Mutant, touches: Sequence[Touch]) -> list[Touch]:
     return kept
 
 
+def choose_files(mutant: Mutant, touches: Sequence[Touch]) -> list[str]:
+    """Files of tests that have to do with a mutant, for all of their tests: those that touch it most first.
+
+    Only some tests of a large file are followed, so one that would notice the mutant may not have been.
+    """
+    touching = Counter(
+        name_file(touch) for touch in touches if mutant.function in touch.lines.get(mutant.module, {})
+    )
+    words = {mutant.function.split(".")[-1], mutant.module.removesuffix(".py").replace("/", ".")}
+    for path in list_files():
+        text = path.read_text(encoding="utf-8")
+        touching[str(path.relative_to(TREE))] += 100 * sum(word in text for word in words)
+    return [file for file, number in touching.most_common(MAX_FILES) if number]
+
+
 def name_file(touch: Touch) -> str:
     """File of a test."""
     return touch.test.split("::")[0]
@@ -104,12 +123,17 @@ def run_mutant(
     touches: Sequence[Touch],
     server: Server,
     imported: Collection[tuple[str, str]],
+    *,
+    is_thorough: bool = False,
 ) -> Outcome:
-    """Try one mutant."""
+    """Try one mutant, thoroughly with all tests of the files that have to do with it."""
     tests = choose_tests(mutant, touches)
+    stages = [(*map(attrgetter("test", "seconds"), stage),) for stage in split_tests(tests)]
+    if is_thorough:
+        stages = [((file, FILE_LIMIT),) for file in choose_files(mutant, touches)]
     shown = (package, mutant.name, mutant.module, mutant.function, mutant.line, mutant.operator)
     changed = (mutant.before[:200], mutant.after[:200])
-    if not tests:
+    if not stages:
         return Outcome(*shown, *changed, UNTOUCHED, "", "", 0, 0.0)
     original = read_module(mutant.module)
     source = mutant.apply(original)
@@ -118,9 +142,9 @@ def run_mutant(
     is_replaced = function is not None and (mutant.module, mutant.function) not in imported
     end, used = "0", 0.0
     with mutated(mutant.module, source):
-        for stage in split_tests(tests):
-            names = tuple(touch.test for touch in stage)
-            limit = STARTING_SECONDS + SLOWER * sum(touch.seconds for touch in stage)
+        for stage in stages:
+            names = tuple(name for name, _ in stage)
+            limit = STARTING_SECONDS + SLOWER * sum(seconds for _, seconds in stage)
             request = Request(names, limit, WALL_SECONDS)
             if is_replaced:
                 replacing = request._replace(module=mutant.module, function=function)
@@ -130,12 +154,14 @@ def run_mutant(
             if not is_replaced:
                 end, seconds = run_tests(request)
                 used += seconds
-            assert end != NO_TESTS, f"no such tests: {names}"
-            if end != "0":
+            assert end != NO_TESTS or is_thorough, f"no such tests: {names}"
+            if is_thorough and end == KILLED_BY_CLOCK:  # a file may take longer without any mutant
+                end = "0"
+            if end not in ("0", NO_TESTS):
                 break
     by = KILLER.read_text(encoding="utf-8") if KILLER.exists() else ""
-    outcome = SURVIVED if end == "0" else KILLED
-    return Outcome(*shown, *changed, outcome, end, by, len(tests), round(used, 1))
+    outcome = SURVIVED if end in ("0", NO_TESTS) else KILLED
+    return Outcome(*shown, *changed, outcome, end, by, sum(map(len, stages)), round(used, 1))
 
 
 def split_tests(tests: Sequence[Touch]) -> list[list[Touch]]:
@@ -168,7 +194,7 @@ def try_mutants(
             if before == KILLED or (before is not None and not again):
                 continue
             began = time.monotonic()
-            outcome = run_mutant(package, mutant, touches, server, imported)
+            outcome = run_mutant(package, mutant, touches, server, imported, is_thorough=before is not None)
             with FILE.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(outcome._asdict()) + "\n")
             wall = time.monotonic() - began

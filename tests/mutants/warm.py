@@ -41,7 +41,6 @@ PACKAGES = (
     "jax.scipy.stats",
     "arviz_base",
     "arviz_stats",
-    "blackjax",
     "xarray",
     "pydantic",
     "rich.live",

@@ -1,12 +1,13 @@
 """Sizes and errors that other tests leave out: each claim here is one that a planted bug broke unnoticed."""
 
 from importlib import import_module
+from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.stats import chisquare
+from scipy.stats import chisquare, multinomial
 
 import steppe
 from exact_targets import polynomial_target
@@ -14,6 +15,7 @@ from steppe import evidence, targets
 from steppe.datasets import tsplib
 from steppe.datasets.tables import Raw, dataset
 from steppe.diagnostics.efficiency import _effective, efficiency
+from steppe.diagnostics.exact import expected_total_variation
 from steppe.diagnostics.flatness import local_entropy, local_entropy_ball, local_entropy_enumerated
 from steppe.diagnostics.flatness.annealed import _untransform, _with_interval
 from steppe.diagnostics.flatness.basins import basins_of_table
@@ -23,12 +25,16 @@ from steppe.errors import DomainError
 from steppe.intervals import split_level
 from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
 from steppe.kernel.keys import Keys
-from steppe.kernel.types import ChainState
+from steppe.kernel.types import ChainState, SamplerState, StepInfo
 from steppe.run.adaptation.robbins_monro import RobbinsMonro
 from steppe.run.adaptation.warmup import Observed, Searches, resolve_adaptation
 from steppe.run.chain_blocks import pool_mean
+from steppe.run.observables import Followed, Observable
+from steppe.run.observers import Observers
 from steppe.run.plan import make_plan
+from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.glance import glance
+from steppe.run.storage.shards import _count_rows
 from steppe.targets.rbm_normalizer import anneal_rbm
 from steppe.trace import Trace
 from unit.synthetic import fair_bits, trace_of
@@ -297,3 +303,66 @@ def test_a_ball_is_averaged_over_the_target_when_that_is_asked_for_and_only_then
     assert asked.exact_under_target is not None
     assert asked.exact_under_target["value"] == pytest.approx(probabilities @ asked.value, abs=1e-5)
     assert local_entropy_ball(target, states, 1, exact=False).exact_under_target is None
+
+
+@pytest.mark.parametrize("distribution", [[0.5, 0.3, 0.2], [1.0, 0.0], [0.9, 0.1]])
+def test_the_noise_of_frequencies_is_the_mean_over_all_outcomes(distribution):
+    num_draws = 5
+    counts = [count for count in product(range(6), repeat=len(distribution)) if sum(count) == num_draws]
+    chances = multinomial.pmf(counts, num_draws, distribution)
+    distances = np.abs(np.array(counts) / num_draws - distribution).sum(axis=1) / 2
+    found = expected_total_variation(np.array(distribution), num_draws)
+    assert found == pytest.approx(chances @ distances, abs=1e-14)
+
+
+def test_running_statistics_are_those_of_the_states():
+    """Of a chain whose draws are not kept: mean, squared deviations, the best state, visits of each state."""
+    domain = steppe.Ordinal(2, 3)
+    states = np.array([[0, 1], [2, 1], [1, 1], [2, 0], [2, 1]], float)
+    heights = np.array([0.0, 3, 1, 2, -1])
+
+    def look(seen, row):
+        state, height, counts = row
+        return seen.update(domain, SamplerState(state, None, height), counts), None
+
+    # The last state does not count.
+    rows = (np.vstack([states, [[0, 0]]]), np.append(heights, 9.0), np.arange(6) < 5)
+    seen, _ = jax.jit(lambda: jax.lax.scan(look, Observers.start(domain), jax.tree.map(jnp.asarray, rows)))()
+    assert int(seen.num_seen) == 5
+    np.testing.assert_allclose(seen.mean, states.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(seen.sum_of_squares, 5 * states.var(axis=0), rtol=1e-5)
+    assert float(seen.best_log_density) == 3
+    np.testing.assert_array_equal(seen.best_position, states[1])
+    indices = np.asarray(domain.index(jnp.asarray(states)))
+    np.testing.assert_array_equal(seen.visits, np.bincount(indices, minlength=9))
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_an_observable_is_looked_at_as_often_as_was_asked_for(every):
+    observed = Observable(lambda bits: bits[0] + 10 * bits[1], every=every)
+    followed, domain = Followed((("x", observed),)), steppe.Binary(2)
+    states = np.array([[0, 1], [1, 1], [1, 0], [0, 0], [1, 1], [0, 1], [1, 0]], float)
+    info = StepInfo(*[jnp.ones(())] * 4)
+
+    def look(readings, row_and_state):
+        row, state = row_and_state
+        chain = SamplerState(state, None, 2.0 * row)
+        return followed.update(domain, readings, chain, info, row), None
+
+    rows = (jnp.arange(len(states)), jnp.asarray(states))
+    readings, _ = jax.jit(lambda: jax.lax.scan(look, followed.start(), rows))()
+    expected = (states @ [1, 10])[::every]
+    _, stream = readings.streams
+    assert int(stream.num_seen) == len(expected)
+    assert float(stream.origin + stream.mean) == pytest.approx(expected.mean(), rel=1e-6)
+    assert int(readings.num_rows) == len(states)
+    assert float(readings.acceptance_rate) == float(readings.num_flips) == len(states)
+
+
+def test_a_run_of_replicas_is_whole_on_disk(tmp_path):
+    target = steppe.Target(lambda bits: jnp.sum(bits) / 2, steppe.Binary(3))
+    ensemble = steppe.robust_ensemble(replicas=2, coupling_variance=1.0)
+    counts = {"num_chains": 5, "num_warmup": 1, "num_draws": 3, "chain_block": 4}
+    steppe.sample(target, ensemble, key=KEY, out=tmp_path / "run", progress=False, **counts)
+    assert RunDirectory(tmp_path / "run").problems() == []
+    assert _count_rows([RunDirectory(tmp_path / "run")]) == 4

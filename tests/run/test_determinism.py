@@ -10,7 +10,9 @@ import pytest
 from small_runs import COUNTS, KEY, RECIPE, TARGET, digest, small_run
 
 import steppe
+from steppe.errors import RunMismatchError
 from steppe.run import engine as engine_module
+from steppe.run import temperature_ladder
 from steppe.run.chain_blocks import choose_chain_block
 from steppe.targets import ising_lattice
 from tiers import cases
@@ -87,11 +89,19 @@ def test_a_resumed_run_has_the_draws_of_an_uninterrupted_one(tmp_path, draws_bef
     assert digest(steppe.open_run(tmp_path / "run")) == digest(resumed)
 
 
-def test_a_resumed_tempered_run_adapts_the_same_ladder_and_has_the_same_draws(tmp_path):
+def test_a_resumed_tempered_run_takes_its_stored_ladder_and_has_the_same_draws(tmp_path, monkeypatch):
     adapted = steppe.parallel_tempering(num_rungs=3)
     whole = small_run(adapted)
     small_run(adapted, num_draws=57, out=tmp_path / "run")
-    assert digest(small_run(adapted, out=tmp_path / "run", resume=True)) == digest(whole)
+
+    def refuse(*_, **__):
+        raise AssertionError("the ladder was adapted again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(temperature_ladder, "tune_ladder", refuse)
+        assert digest(small_run(adapted, out=tmp_path / "run", resume=True)) == digest(whole)
+    with pytest.raises(RunMismatchError, match="sampler"):
+        small_run(steppe.parallel_tempering(num_rungs=4), out=tmp_path / "run", resume=True)
 
 
 def test_a_fresh_process_with_another_hash_seed_writes_the_same_run(tmp_path):

@@ -145,7 +145,7 @@ if sys.argv[3] != "0":
     jax.distributed.initialize(f"127.0.0.1:{sys.argv[3]}", num_processes=2, process_id=int(sys.argv[4]),
                                shutdown_timeout_seconds=5)
 sys.path.insert(0, sys.argv[1])
-from small_runs import small_run, steppe
+from small_runs import RECIPE, small_run, steppe
 from steppe.run import driver, engine
 from steppe.run.storage import directory
 from steppe.run.adaptation import Adapt
@@ -156,7 +156,9 @@ if "slow" in options:  # time to be killed in
     commit = directory.RunDirectory.commit
     directory.RunDirectory.commit = lambda *arguments: (time.sleep(0.1), commit(*arguments))
 small_run(
-    out=sys.argv[2], resume=True, num_chains=10, chain_block=4, num_draws=int(options.get("draws", 160)),
+    steppe.parallel_tempering(num_rungs=3) if "tempered" in options else RECIPE,
+    out=sys.argv[2], resume=True, num_chains=int(options.get("chains", 10)), chain_block=4,
+    num_draws=int(options.get("draws", 160)),
     adapt=Adapt(pooled="pooled" in options),
     devices=int(options["devices"]) if "devices" in options else None,
 )
@@ -177,11 +179,13 @@ def launch(
     )
 
 
-def pair(out: Path, *options: str) -> list[subprocess.Popen]:
+def pair(out: Path, *options: str, num_devices: int = 1) -> list[subprocess.Popen]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    return [launch(out, *options, port=port, process=process) for process in range(2)]
+    return [
+        launch(out, *options, port=port, process=process, num_devices=num_devices) for process in range(2)
+    ]
 
 
 def wait(*processes: subprocess.Popen, timeout: float = 120) -> list[int]:
@@ -262,3 +266,47 @@ def test_a_run_may_be_continued_by_another_number_of_processes(tmp_path, whole):
     assert wait(*pair(out)) == [0, 0]
     assert digest(steppe.open_run(out)) == whole
     assert steppe.open_run(out).problems == []
+
+
+# ---- ladders: four blocks of four chains, with temperatures that are adapted before ------------------------
+
+LADDERS = ["tempered=", "chains=16"]
+
+
+@pytest.fixture(scope="module")
+def tempered() -> str:
+    return digest(small_run(steppe.parallel_tempering(num_rungs=3), num_chains=16, chain_block=4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_devices", [2, 4])
+def test_tempered_chains_on_several_devices_have_the_draws_of_one(tmp_path, tempered, num_devices):
+    out = tmp_path / "run"
+    assert wait(launch(out, *LADDERS, f"devices={num_devices}", num_devices=num_devices)) == [0]
+    assert digest(steppe.open_run(out)) == tempered
+
+
+@pytest.mark.slow
+def test_tempered_chains_in_two_processes_of_two_devices_have_the_draws_of_one(tmp_path, tempered):
+    out = tmp_path / "run"
+    assert wait(*pair(out, *LADDERS, num_devices=2)) == [0, 0]
+    assert digest(steppe.open_run(out)) == tempered
+
+
+@pytest.mark.slow
+def test_after_a_kill_the_other_process_of_a_tempered_run_says_so_and_one_alone_may_resume(
+    tmp_path, tempered
+):
+    out = tmp_path / "run"
+    processes = pair(out, *LADDERS, "chunk=4", "commit=0", "slow=", num_devices=2)
+    deadline = time.monotonic() + 200
+    while count_commits(out) < 5:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    processes[1].send_signal(signal.SIGKILL)
+    said = processes[0].communicate(timeout=120)[1]
+    assert wait(*processes)[0] != 0
+    assert "PeerError" in said
+    assert steppe.open_run(out).trace.num_rows < 200
+    assert wait(launch(out, *LADDERS)) == [0]
+    assert digest(steppe.open_run(out)) == tempered

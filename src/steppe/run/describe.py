@@ -32,8 +32,9 @@ _SOFTWARE = {
     "cpu": "the processor",
     "xla_flags": "XLA_FLAGS",
 }
-# More draws of the same are welcome, and these do not shape them. The target is compared on its own.
-_MAY_DIFFER = {"num_draws", "evaluations_per_step", "software", "metadata", "target", "observables"}
+# More draws of the same are welcome, and these do not shape them. The target is compared on its own, and a
+# ladder as a part of the sampler.
+_MAY_DIFFER = {"num_draws", "evaluations_per_step", "software", "metadata", "target", "observables", "rungs"}
 
 
 def describe_run(
@@ -46,14 +47,19 @@ def describe_run(
 
 
 def record_run(
-    engine: "Engine", plan: Plan, recipe: "Recipe", metadata: Mapping[str, object] | None
+    engine: "Engine",
+    plan: Plan,
+    recipe: "Recipe",
+    metadata: Mapping[str, object] | None,
+    rungs: Mapping[str, object] | None = None,
 ) -> "RunRecord":
     """Return what is run with what its target is known by, which is evaluated for it."""
     from steppe.run.storage.record import RunRecord
 
     sampler = engine.sampler
     identity = identify_target(sampler.target, uses_gradient=sampler.recipe.uses_gradient)
-    return RunRecord.model_validate({**_fields(engine, plan, recipe, metadata), "target": identity})
+    fields = {**_fields(engine, plan, recipe, metadata), "target": identity, "rungs": rungs}
+    return RunRecord.model_validate(fields)
 
 
 def check_same_run(saved: "RunRecord", wanted: "RunRecord", *, allow_other_version: bool) -> None:

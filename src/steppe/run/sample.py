@@ -29,7 +29,7 @@ from steppe.run.plan import Keep, Plan, make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.result import Run
 from steppe.run.stopping import Progress, Stopping, average_rows
-from steppe.run.temperature_ladder import adapt_ladder
+from steppe.run.temperature_ladder import adapt_ladder, describe_ladder
 from steppe.run.until import Until
 from steppe.target import Target
 from steppe.trace import REASON
@@ -145,8 +145,10 @@ def sample(
         recipe, reason = recommend(target)
         metadata = {**(metadata or {}), REASON: reason}
     key = random_key("sample", key)
+    saved = _find_record(Path(out)) if resume and out is not None else None
+    asked = recipe
     if adapt is not False:
-        recipe = adapt_ladder(recipe, target, key)
+        recipe = adapt_ladder(recipe, target, key, None if saved is None else saved.rungs)
     sampler = recipe.build(target)
     used = make_devices(devices)
     if time_limit is not None:
@@ -155,8 +157,8 @@ def sample(
         )
     if commit_seconds is not None:
         not_negative("sample(commit_seconds=...)", commit_seconds, error=RunError)
-    if chain_block is None and resume and out is not None:
-        chain_block = _find_chain_block(Path(out))
+    if chain_block is None and saved is not None:
+        chain_block = saved.chain_block
     own, choose = _own_part(shard, used.num_processes), partial(choose_chain_block, sampler)
     followed = check_observables(target.domain, observables, num_chains)
     if followed is not None and followed.has_pairs:
@@ -196,7 +198,7 @@ def sample(
         take_over(Path(out), plan.shard, used.agree)
     directory = RunDirectory(shard_path(Path(out), plan.shard, may_move=may_move))
     stopping = partial(Stopping, plan, time_limit=time_limit, until=until, on_chunk=on_chunk)
-    ends = _Ends(progress, commit_seconds, stopping)
+    ends = _Ends(progress, commit_seconds, stopping, describe_ladder(asked, recipe))
     return _on_disk(engine, recipe, (initial, reals), directory, resume, metadata, allow_other_version, ends)
 
 
@@ -234,12 +236,12 @@ def _check_pairs(plan: Plan, followed: Followed | None) -> None:
         )
 
 
-def _find_chain_block(out: Path) -> int | None:
-    """The width of blocks of a run that is there."""
+def _find_record(out: Path) -> "RunRecord | None":
+    """What a run that is there was started with."""
     from steppe.run.storage.shards import find_run
 
     try:
-        return find_run(out)[0].record().chain_block
+        return find_run(out)[0].record()
     except (RunError, StorageError):  # there is none, or it is refused when it is continued
         return None
 
@@ -254,11 +256,12 @@ def _own_part(shard: tuple[int, int] | None, num_processes: int) -> tuple[int, i
 
 
 class _Ends(NamedTuple):
-    """How a run on disk is shown, committed and ended."""
+    """How a run on disk is shown, committed and ended, and the ladder that was adapted for it."""
 
     progress: bool | None
     commit_seconds: float | None
     make_stopping: Callable[..., Stopping]
+    rungs: Mapping[str, object] | None
 
 
 def _on_disk(
@@ -272,7 +275,7 @@ def _on_disk(
     ends: _Ends,
 ) -> Run:
     engine.start(*initial)
-    record = record_run(engine, engine.plan, recipe, metadata)
+    record = record_run(engine, engine.plan, recipe, metadata, ends.rungs)
     try:
         if resume and directory.exists:
             directory.lock()

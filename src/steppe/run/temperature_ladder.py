@@ -29,6 +29,7 @@ from steppe.validation import count, random_key
 
 if TYPE_CHECKING:
     from steppe.kernel.compose import Recipe
+    from steppe.run.storage.record import RungsRecord
 
 MIN_RUNGS, MAX_RUNGS = 3, 96
 FIRST_ROUND = 16
@@ -103,13 +104,35 @@ def tune_ladder(
         recipe, key = _resize(tuned, wanted), jax.random.fold_in(key, wanted)
 
 
-def adapt_ladder(recipe: "Recipe", target: Target, key: Array) -> "Recipe":
-    """Return the recipe with a ladder for a target, if it is tempered and its ladder is not fixed."""
+def adapt_ladder(
+    recipe: "Recipe", target: Target, key: Array, stored: "RungsRecord | None" = None
+) -> "Recipe":
+    """Return the recipe with a ladder for a target, if it is tempered and its ladder is not fixed.
+
+    `stored` is the ladder of a run that is continued. It serves where the same was asked for; otherwise the
+    ladder is adapted, and the run on disk is found to be another one.
+    """
     block = find_tempered(recipe)
     if block is None or block.fate == "fixed":
         return recipe
+    if stored is not None and (stored.asked, stored.num_asked) == (block.fate, block.num_rungs):
+        arrays = np.asarray(stored.inverse_temperatures), np.asarray(stored.step_scales)
+        return _with_ladder(recipe, *arrays, "fixed")
     # Chains are counted from 0, so that no chain has this key.
     return tune_ladder(target, recipe, key=jax.random.fold_in(key, MAX_STEPS)).recipe
+
+
+def describe_ladder(asked: "Recipe", recipe: "Recipe") -> dict[str, object] | None:
+    """Return what a directory keeps of a ladder that was adapted; `None` where none was."""
+    before, block = find_tempered(asked), find_tempered(recipe)
+    if before is None or block is None or before.fate == block.fate:
+        return None
+    return {
+        "asked": before.fate,
+        "num_asked": before.num_rungs,
+        "inverse_temperatures": np.asarray(block.inverse_temperatures, float).tolist(),
+        "step_scales": np.asarray(block.step_scales, float).tolist(),
+    }
 
 
 def find_tempered(recipe: "Recipe") -> TemperedBlock | None:

@@ -65,6 +65,23 @@ class ObservableRecord(Strict):
     values: list[Number]
 
 
+class RungsRecord(Strict):
+    """A ladder of temperatures that was adapted before the run, so that a resume need not adapt it again.
+
+    Attributes
+    ----------
+    asked, num_asked
+        What was to be adapted, and with how many rungs the adaptation began.
+    inverse_temperatures, step_scales
+        The ladder.
+    """
+
+    asked: Literal["adapted", "placed"]
+    num_asked: Positive
+    inverse_temperatures: list[float]
+    step_scales: list[float]
+
+
 class TargetIdentity(Strict):
     """What a target is known by.
 
@@ -108,7 +125,7 @@ class RunDescription(Strict):
     num_chains, num_warmup, num_draws, thinning, keep, chain_block
         Counts, as in `steppe.sample`.
     rungs
-        Inverse temperatures of chains that exchange states; none yet.
+        The ladder of a tempered run, where it was adapted.
     observables
         What is followed while chains run.
     shard
@@ -134,7 +151,7 @@ class RunDescription(Strict):
     thinning: Positive
     keep: Literal["draws", "stats", "none"]
     chain_block: Positive
-    rungs: None = None
+    rungs: RungsRecord | None = None
     observables: list[ObservableRecord] = Field(default_factory=list)
     shard: ShardRecord = ShardRecord()
     software: dict[str, str]

@@ -2,9 +2,9 @@
 
     STEPPE_DATA=... python -m rbm_tempering --draws 4000 --out tempering_rbm.json
 
-All chains begin at one image. Beside it, layer-wise Gibbs without tempering for as many products with the
-weights. Salakhutdinov and Murray (2008) give log Z 451.28 and −86.34 nats on the test set, by annealed
-importance sampling.
+All chains begin at one image. Beside it, layer-wise Gibbs without tempering, by default for as many products
+with the weights. Salakhutdinov and Murray (2008) give log Z 451.28 and −86.34 nats on the test set, by
+annealed importance sampling.
 """
 
 import argparse
@@ -70,7 +70,8 @@ def main() -> None:
     }
     write(record, options.out)
     plain = walk_plainly(target, test[0], options, len(tuned.inverse_temperatures))
-    write({**record, "layerwise": describe_images(target, name_digits, plain)}, options.out)
+    layerwise = {"draws": options.plain_draws, **describe_images(target, name_digits, plain)}
+    write({**record, "layerwise": layerwise}, options.out)
     if options.picture:
         draw_sheet(visible, plain, options.picture)
 
@@ -80,10 +81,13 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=4000)
     parser.add_argument("--thinning", type=int, default=4)
     parser.add_argument("--chains", type=int, default=8)
+    parser.add_argument("--plain-draws", type=int, help="draws of layer-wise Gibbs; by default as many")
     parser.add_argument("--reference", choices=("data", "biases", "uniform"), default="data")
     parser.add_argument("--out")
     parser.add_argument("--picture")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.plain_draws = options.plain_draws or options.draws
+    return options
 
 
 def make_reference(target, data: Path, options: argparse.Namespace) -> np.ndarray | None:
@@ -135,8 +139,8 @@ def walk_plainly(target, first: np.ndarray, options: argparse.Namespace, num_run
         key=jax.random.key(1),
         initial=np.tile(first, (options.chains, 1)),
         num_chains=options.chains,
-        num_warmup=options.draws // 4,
-        num_draws=options.draws,
+        num_warmup=options.plain_draws // 4,
+        num_draws=options.plain_draws,
         thinning=options.thinning * num_rungs,
         chain_block=options.chains,
     )
@@ -148,7 +152,7 @@ def draw_sheet(tempered: np.ndarray, plain: np.ndarray, path: str) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 1, figsize=(8, 10.5), layout="constrained")
-    names = ("parallel tempering of layer-wise Gibbs", "layer-wise Gibbs, as many steps")
+    names = ("parallel tempering of layer-wise Gibbs", "layer-wise Gibbs, as many products per draw")
     for axis, images, name in zip(axes, (tempered, plain), names, strict=True):
         places = np.linspace(images.shape[1] // 12, images.shape[1] - 1, 12).astype(int)
         sheet = images[:, places].reshape(len(images), 12, 28, 28).transpose(0, 2, 1, 3)

@@ -31,7 +31,7 @@ from steppe.run.temperature_ladder import find_tempered, place_rungs, tune_ladde
 from steppe.samplers.further import parallel_tempering
 from steppe.target import Target
 from steppe.targets.rbm_normalizer import LogWeights
-from steppe.validation import count, flag, random_key
+from steppe.validation import count, flag, log_densities, random_key
 
 MIN_BLOCKS = 20
 NUM_UNIFORM = 20_000
@@ -245,8 +245,13 @@ def _sum_states(target: Target, demanded: bool) -> float | None:
     """`log Z` as a sum, where there are few enough terms; else `None`, or an error if it is demanded."""
     found = target.sum_states() if isinstance(target, KnowsEvidence) else None
     if found is None and target.domain.num_states <= MAX_ENUMERATED:
-        values = np.asarray(_evaluate(target, target.domain.enumerate()), float)
+        values = log_densities("log_normalizer(target)", _evaluate(target, target.domain.enumerate()))
         found = float(np.logaddexp.reduce(values))
+        if found == -math.inf:
+            raise RunError(
+                f"`log_normalizer(target)`: all {target.domain.num_states} states are forbidden "
+                "(`U = −inf`), so there is nothing to sum."
+            )
     if found is None and demanded:
         raise RunError(
             f"`log_normalizer(exact=True)` sums at most {MAX_ENUMERATED} states; {target.domain!r} has more. "
@@ -268,7 +273,7 @@ def _measure_allowed(target: Target, key: Array, reference: Array | None) -> Est
     else:
         levels = jax.random.categorical(key, reference, shape=(NUM_UNIFORM, domain.num_sites))
         states = domain.from_levels(levels)
-    values = np.asarray(_evaluate(target, states))
+    values = log_densities("log_normalizer(target)", _evaluate(target, states))
     allowed = float(np.mean(values > -np.inf))
     if allowed == 0:
         drawn = "uniform states" if reference is None else "states of the reference"

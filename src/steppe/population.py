@@ -25,7 +25,7 @@ from steppe.run.progress import count_bar
 from steppe.run.simulate import simulate
 from steppe.samplers.baselines import gibbs
 from steppe.target import Target
-from steppe.validation import count, random_key, within
+from steppe.validation import count, log_densities, random_key, within
 
 MAX_TEMPERATURES = 10_000
 
@@ -135,7 +135,7 @@ def anneal_population(
     sampler = moves.build(target, audit=False)
     start_key, walk_key = jax.random.split(random_key("anneal_population", key))
     state = _start(sampler, start_key, size)
-    values = np.asarray(state.log_density, float)
+    values = log_densities("anneal_population(target)", state.log_density)
     family, log_z = np.arange(size), math.log(target.domain.num_states)
     betas, means, scale = [0.0], [_average(values)], 1.0
     with count_bar("cooling", 100, progress) as report:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.errors import CallbackError, RecipeError, RunError, SteppeError, TargetError
 from steppe.pytree import Relative, is_concrete
@@ -124,6 +125,19 @@ def flag(given: str, value: Any, *, error: Refusal = RunError, remedy: str = "")
     if not isinstance(value, bool):
         raise refuse(given, "True or False", value, error, remedy)
     return value
+
+
+def log_densities(given: str, values: ArrayLike, error: Refusal = RunError) -> np.ndarray:
+    """Return values of a log-density, of which none may be NaN or +inf."""
+    array = np.asarray(values, float)
+    is_broken = np.isnan(array) | (array == np.inf)
+    if is_broken.any():
+        raise error(
+            f"`{given}`: the log-density is {array[is_broken].flat[0]} at {int(is_broken.sum())} of "
+            f"{array.size} states. It must be a finite number, or −inf where a state is forbidden; look for "
+            "a 0/0 or the log of a negative."
+        )
+    return array
 
 
 def path(given: str, value: Any, *, error: Refusal = RunError, remedy: str = "") -> Path:

@@ -128,6 +128,21 @@ def test_bad_request_is_refused(name):
         steppe.log_normalizer(target, key=KEY, **arguments)
 
 
+@pytest.mark.parametrize("value", [jnp.inf, jnp.nan])
+def test_log_densities_that_are_none_are_refused(value):
+    broken = steppe.Target(lambda x: jnp.where(jnp.sum(x) > 3, value, 0.0), steppe.Binary(4))
+    with pytest.raises(RunError, match="finite number, or −inf"):
+        steppe.log_normalizer(broken, key=KEY)
+    with pytest.raises(RunError, match="finite number, or −inf"):
+        steppe.anneal_population(broken, key=KEY, population=200)
+
+
+def test_no_allowed_state_has_no_sum():
+    empty = steppe.Target(lambda x: jnp.sum(x) - jnp.inf, steppe.Binary(3))
+    with pytest.raises(RunError, match="all 8 states are forbidden"):
+        steppe.log_normalizer(empty, key=KEY)
+
+
 def test_target_without_allowed_states_is_refused():
     target = steppe.Target(lambda x: jnp.where(jnp.sum(x) > 38, 0.0, -jnp.inf), steppe.Binary(40))
     ladder = steppe.parallel_tempering(base=steppe.gibbs(), inverse_temperatures=(0.0, 1.0))

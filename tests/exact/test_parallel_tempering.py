@@ -374,6 +374,7 @@ MISTAKES = {
     "not to 1": ({"inverse_temperatures": (0.3, 0.9)}, "increase from 0"),
     "not numbers": ({"inverse_temperatures": "hot"}, "a sequence"),
     "one rung": ({"num_rungs": 1}, "num_rungs"),
+    "too many rungs": ({"num_rungs": 10**7}, "at most 4096"),
     "both": ({"num_rungs": 2, "inverse_temperatures": (0.3, 1.0)}, "or `num_rungs`"),
     "unadjusted": ({"base": steppe.dula()}, "adjusted recipe"),
     "coupled": ({"base": steppe.edmala()}, "without center"),
@@ -391,6 +392,11 @@ def test_bad_composition_is_refused(name):
     arguments, message = MISTAKES[name]
     with pytest.raises(steppe.errors.RecipeError, match=message):
         steppe.parallel_tempering(**arguments)
+
+
+def test_a_ladder_may_be_an_array_of_jax():
+    block: Any = steppe.parallel_tempering(inverse_temperatures=jnp.array([0.0, 0.5, 1.0])).blocks[0]
+    np.testing.assert_array_equal(block.inverse_temperatures, [0.0, 0.5, 1.0])
 
 
 def test_a_reference_must_fit_the_domain():

@@ -33,6 +33,7 @@ MAX_FLIPS = {"uniform": 3, "poisson": 16}
 PathLength = Literal["uniform", "poisson"]
 # Rungs of a ladder before it is adapted.
 NUM_RUNGS = 12
+MAX_RUNGS = 4096
 
 
 @register(
@@ -213,6 +214,10 @@ def parallel_tempering(
         raise RecipeError(f"`{name}` takes `inverse_temperatures` or `num_rungs`, which is their number.")
     if num_rungs is not None:
         count(f"{name}(num_rungs=...)", num_rungs, 2)
+        if num_rungs > MAX_RUNGS:
+            raise RecipeError(
+                f"`{name}(num_rungs=...)` must be at most {MAX_RUNGS}, a replica each; got {num_rungs!r}."
+            )
     if inverse_temperatures is None:
         betas = np.linspace(0, 1, NUM_RUNGS if num_rungs is None else num_rungs) ** 2
     else:
@@ -258,7 +263,9 @@ def _can_be_tempered(base: Recipe) -> bool:
 
 
 def _check_ladder(name: str, given: Sequence[float]) -> list[float]:
-    is_listed = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) and len(given) >= 2
+    is_listed = (
+        isinstance(given, Sequence | np.ndarray | Array) and not isinstance(given, str) and len(given) >= 2
+    )
     betas = [number(f"{name}(inverse_temperatures=...)", beta) for beta in given] if is_listed else []
     rises = all(hot < cold for hot, cold in pairwise(betas))
     if not is_listed or not rises or betas[0] < 0 or betas[-1] != 1:

@@ -5,7 +5,8 @@
 
 For every disorder sample: a long reference run of the numba program (eight ladders), kept in `--reference` so
 that it is made once; and at 8 and at 64 chains a run of that program and one of
-`steppe.parallel_tempering(base=chromatic_gibbs())` with its adapted ladder, as many draws of as many chains.
+`steppe.parallel_tempering(base=chromatic_gibbs())` with its adapted ladder, as many draws of as many chains;
+or with the 16 temperatures of that program (`--ladder given`). CPU times are compared per draw.
 Energies are per spin, `q²` is the mean squared overlap of independent replicas. Times are CPU seconds of one
 thread after compiling; the cost of adapting the ladder, mostly of compiling, stands beside them.
 """
@@ -42,10 +43,14 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--samples", type=int, default=5)
     parser.add_argument("--chains", type=int, nargs="+", default=[8, 64])
     parser.add_argument("--draws", type=int, default=800)
+    parser.add_argument("--rival-draws", type=int, help="by default as many")
+    parser.add_argument("--ladder", choices=("adapted", "given"), default="adapted")
     parser.add_argument("--reference-draws", type=int, default=10_000)
     parser.add_argument("--reference", default="glass_references.json", help="file of reference values")
     parser.add_argument("--out")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.rival_draws = options.rival_draws or options.draws
+    return options
 
 
 def make_glass(size: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -61,22 +66,24 @@ def compare(options: argparse.Namespace, seed: int) -> dict:
     reference = find_reference(edges, weights, options, seed)
     target = ising_graph(edges, weights / options.temperature, options.size**3)
     begun = time.process_time()
-    tempered = steppe.parallel_tempering(base=steppe.chromatic_gibbs())
-    tuned = steppe.tune_ladder(target, tempered, key=jax.random.key(seed))
+    given = (options.temperature / list_temperatures(options.temperature)).tolist()
+    tempered = steppe.parallel_tempering(
+        base=steppe.chromatic_gibbs(), inverse_temperatures=given if options.ladder == "given" else None
+    )
+    if options.ladder == "adapted":
+        tempered = steppe.tune_ladder(target, tempered, key=jax.random.key(seed)).recipe
     row = {
         "reference": reference,
         "adapting": time.process_time() - begun,
-        "num_rungs": len(tuned.inverse_temperatures),
-        "barrier": tuned.barrier,
     }
     for chains in options.chains:
-        shape = options.size**3, options.temperature, options.draws, chains
-        rival = run_numba(edges, weights, *shape, seed)
-        ours = run_steppe(target, tuned.recipe, *shape, seed)
+        shape = options.size**3, options.temperature
+        rival = run_numba(edges, weights, *shape, options.rival_draws, chains, seed)
+        ours = run_steppe(target, tempered, *shape, options.draws, chains, seed)
         row[f"chains {chains}"] = {
             "numba": rival,
             "steppe": ours,
-            "ratio of CPU": ours["seconds"] / rival["seconds"],
+            "ratio of CPU": ours["seconds"] / options.draws / (rival["seconds"] / options.rival_draws),
             "off in energy": ours["energy"] - reference["energy"],
             "off in q2": ours["q2"] - reference["q2"],
         }
@@ -120,8 +127,11 @@ def run_steppe(
     run = sample(num_draws, jax.random.fold_in(key, 1))
     seconds = time.process_time() - begun
     energy = -run.trace.statistic("log_density").mean() * temperature / num_spins
+    swaps = run.trace.statistic("swap_rate")
     trips = run.trace.statistic("round_trips")
     return {
+        "num_rungs": swaps.shape[-1] + 1,
+        "barrier": float(np.sum(1 - swaps.mean(axis=(0, 1)))),
         "energy": float(energy),
         "q2": measure_overlap(2.0 * run.levels - 1),
         "seconds": seconds,
@@ -150,7 +160,7 @@ def run_numba(
     seed: int,
 ) -> dict:
     neighbours, bonds = list_neighbours(edges, weights, num_spins)
-    betas = 1 / np.geomspace(2.5, temperature, 16)
+    betas = 1 / list_temperatures(temperature)
     temper(neighbours, bonds, betas, 2, 2, 0)  # compiles
     begun = time.process_time()
     found = [
@@ -161,6 +171,11 @@ def run_numba(
     spins = np.stack([states for states, _ in found]).astype(float)
     energy = float(np.mean([energies.mean() for _, energies in found]) / num_spins)
     return {"energy": energy, "q2": measure_overlap(spins), "seconds": seconds}
+
+
+def list_temperatures(temperature: float) -> np.ndarray:
+    """Those of the numba program; the last exactly the one asked for."""
+    return np.append(np.geomspace(2.5, temperature, 16)[:-1], temperature)
 
 
 def list_neighbours(edges: np.ndarray, weights: np.ndarray, num_spins: int) -> tuple[np.ndarray, np.ndarray]:

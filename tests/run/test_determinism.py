@@ -25,6 +25,9 @@ RECIPES = {
     "dula": steppe.dula(),
 }
 # A step of `dula` is one of `edmala` with less in it; copies are chains within a chain.
+TEN_RUNGS = steppe.parallel_tempering(
+    base=steppe.chromatic_gibbs(), inverse_temperatures=[0.1 * rung for rung in range(1, 10)] + [1.0]
+)
 CASES = cases(RECIPES, slow=("dula", "robust_ensemble"))
 ALL_ROWS = COUNTS["num_warmup"] + COUNTS["num_draws"]
 
@@ -56,6 +59,7 @@ def test_a_chain_does_not_depend_on_how_many_others_there_are(name):
         (steppe.chromatic_gibbs(), 1000, 32),
         (steppe.gibbs(), 5, 1),
         (steppe.gibbs(), 64, 32),
+        (TEN_RUNGS, 64, 3),
     ],
 )
 def test_blocks_fit_the_cache_and_have_hardly_an_idle_lane(recipe, num_chains, block):

@@ -26,6 +26,7 @@ from steppe.run.devices import BLOCK_AXIS
 from steppe.run.observables import Followed, Readings
 from steppe.run.observers import Observers
 from steppe.run.simulate import CHAINS, chain_keys, simulate
+from steppe.run.temperature_ladder import find_tempered
 
 # Positions of a block together, which stay in the second-level cache: on one core, 100 chains of an RBM of
 # 784 sites were fastest in one block, 100 of a lattice of 4096 in blocks of 25.
@@ -44,7 +45,9 @@ def choose_chain_block(sampler: Sampler, num_chains: int) -> int:
     is_sequential = not recipe.uses_gradient and not sampler.chains_last
     if is_sequential and num_chains < FEW_CHAINS:
         return 1
-    size = 4 * math.prod(domain.shape) * (sampler.replicas or 1)
+    ladder = find_tempered(recipe)
+    num_states = (sampler.replicas or 1) * (1 if ladder is None else ladder.num_rungs)
+    size = 4 * math.prod(domain.shape) * num_states
     most = min(max(BLOCK_BYTES // size, 1), MAX_LANES_LAST if sampler.chains_last else MAX_LANES)
     num_blocks = -(-num_chains // most)
     return -(-num_chains // num_blocks)

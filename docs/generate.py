@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 import paper_pages
+from bench_tables import write_suites
 from speed_tables import speed_tables
 
 from steppe.recommend import RULES
@@ -43,6 +44,8 @@ def pages() -> dict[Path, str]:
     made[speed] = speed.read_text(encoding="utf-8")
     for place, table in speed_tables().items():
         made[speed] = replaced(made[speed], place, table)
+    problems = HERE / "problems.md"
+    made[problems] = replaced(problems.read_text(encoding="utf-8"), "suites", write_suites())
     return made
 
 

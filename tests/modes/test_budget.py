@@ -26,11 +26,15 @@ class Counted:
         self.function, self.calls = function, 0
 
     def __call__(self, *arguments):
-        jax.debug.callback(self._count, jnp.sum(arguments[-1]))
-        return self.function(*arguments)
+        seen = jax.lax.stop_gradient(jnp.sum(arguments[-1]))
+        shape = jax.ShapeDtypeStruct((), seen.dtype)
+        # A batch is one callback with all lanes; a debug callback would be compiled once per lane.
+        zero = jax.pure_callback(self._count, shape, seen, vmap_method="expand_dims")
+        return self.function(*arguments) + zero
 
-    def _count(self, _):
-        self.calls += 1
+    def _count(self, seen):
+        self.calls += np.size(seen)
+        return np.zeros_like(seen)
 
 
 class CountedOrders(steppe.Target):

@@ -9,8 +9,12 @@ import steppe
 from steppe.diagnostics.flatness import single_site_differences
 from steppe.errors import RecipeError, RunError, StartError, TargetError
 from steppe.kernel.cost import EvaluationCounter
+from steppe.modes.judge import Judged, find_max_loss
 from steppe.modes.local_search import Found
 from steppe.modes.plateau_walk import walk_plateaus
+from steppe.robust.disturbances import Flips
+from steppe.robust.outcomes import evaluate_after
+from steppe.robust.risk import Risk
 from steppe.targets import max_cut, paper_bernoulli, planted_mixture, planted_plateau, tsp_paper
 
 KEY = jax.random.key(0)
@@ -137,6 +141,22 @@ def test_within_is_a_fraction_that_a_constant_does_not_change():
         for target in (BITS, shifted)
     ]
     np.testing.assert_allclose(*limits, rtol=1e-3)
+
+
+def test_within_is_a_fraction_of_the_score_where_there_is_one():
+    weights = np.triu(np.random.default_rng(3).integers(1, 5, (8, 8)), 1)
+    cut = max_cut(weights + weights.T, inverse_temperature=0.5)
+    states = cut.domain.enumerate()
+    found = Found(
+        np.asarray(states), np.asarray(jax.vmap(cut.log_density)(states), float), np.ones((256, 1), int)
+    )
+    after = evaluate_after(cut, found.states, Flips(None, 1, None), Risk("mean"), KEY, 2)
+    judged = Judged(found, after, single_site_differences(cut, states))
+    limit = find_max_loss(cut, judged, None, 0.1, KEY, EvaluationCounter(cut, 0))
+    scores = np.asarray(jax.vmap(cut.score)(states))
+    is_near = scores >= 0.9 * scores.max()
+    assert limit == pytest.approx(0.5 * (scores.max() - scores[is_near].min()), rel=1e-5)
+    assert limit < 0.5 * (scores.max() - scores[~is_near].max())
 
 
 FEW_VALID = steppe.Target(jnp.sum, steppe.Binary(30), is_valid=lambda x: jnp.all(x[:25] == x[0]))

@@ -23,6 +23,7 @@ from steppe.targets import (
     paper_bernoulli,
     planted_mixture,
     potts,
+    potts_tables,
     qubo,
     tsp_paper,
 )
@@ -42,6 +43,7 @@ PAIRWISE = {
     "lattice": ising_lattice(5, 0.7, RNG.normal(size=5)),
     "graph": steppe.targets.ising_graph(RING, RNG.normal(size=5), field=RNG.normal(size=5)),
     "potts": potts(RING, 3, RNG.normal(size=5), RNG.normal(size=(5, 3))),
+    "tables": potts_tables(RNG.normal(size=(5, 3, 3)), RNG.normal(size=(5, 3)), edges=RING),
 }
 
 

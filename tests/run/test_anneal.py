@@ -37,6 +37,15 @@ def test_cooling_a_small_lattice_finds_its_ground_state(recipe):
     np.testing.assert_allclose(values, found.best_log_density, rtol=1e-5)
 
 
+def test_replicas_are_tied_tighter_along_the_default_schedule():
+    recipe = steppe.robust_ensemble(replicas=2, center="lattice")
+    found = steppe.anneal(LATTICE, recipe, key=KEY, num_steps=40, num_chains=1, progress=False)
+    variances = found.history["coupling_variance"][0]
+    assert (np.diff(variances) < 0).all()
+    fraction = 1 / (1 + np.exp(LATTICE.domain.squared_unit / (2 * variances[-1])))
+    assert fraction == pytest.approx(0.05, rel=1e-4)
+
+
 def test_history_shows_the_numbers_as_scheduled_and_the_step_size_that_followed():
     found = steppe.anneal(LATTICE, steppe.dmala(), cooling(), key=KEY, num_steps=400, num_chains=2)
     history = found.history

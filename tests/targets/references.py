@@ -173,7 +173,7 @@ CASES = {
         cut_reference(J_EDGES, J_WEIGHTS, 0.7, spins=False),
     ),
     "perceptron, softplus": Case(
-        lambda: targets.perceptron(PATTERNS, LABELS, inverse_temperature=0.7),
+        lambda: targets.perceptron(PATTERNS, LABELS, "softplus", inverse_temperature=0.7),
         perceptron_reference(PATTERNS, LABELS, softplus_loss),
     ),
     "perceptron, logistic, spins": Case(

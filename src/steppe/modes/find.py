@@ -24,6 +24,7 @@ from steppe.modes.judge import (
     find_most_robust,
     is_function_of_height,
     judge,
+    score_states,
 )
 from steppe.modes.local_search import Found, find_min_cost, merge_same, search_locally
 from steppe.modes.members import PLAIN, ROBUST, list_members, price_of_value, share_budget
@@ -289,7 +290,7 @@ def _tabulate(
     rows, is_front = choose_rows(target, judged, max_loss, num_modes, separation)
     gains, errors = compare_with_best(judged, risk, disturbance.is_exact, key)
     best, robust = find_best(judged), find_most_robust(judged, max_loss)
-    scores = _score(target, judged.found.states[rows])
+    scores = score_states(target, judged.found.states[rows])
     labels = label_modes(judged.differences.mean_absolute[rows])
     found, after = judged.found, judged.after
     modes = tuple(
@@ -332,11 +333,3 @@ def _tabulate(
         num_evaluations=counter.num_made,
         num_found=num_found,
     )
-
-
-def _score(target: Target, states: np.ndarray) -> np.ndarray:
-    """States in the units of the target, where it has them."""
-    score = getattr(target, "score", None)
-    if score is None:
-        return np.full(len(states), np.nan)
-    return np.asarray(jax.vmap(score)(jnp.asarray(states)), float)

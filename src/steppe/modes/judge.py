@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.compiling import pad_rows
+from steppe.compiling import pad_rows, quick_jit
 from steppe.diagnostics.flatness import SingleSiteDifferences, single_site_differences
 from steppe.diagnostics.flatness.log_tables import log_table, noisy_mean
 from steppe.errors import RunError
@@ -152,11 +152,19 @@ def find_max_loss(
     target: Target, judged: Judged, max_loss: float | None, within: float | None, key: Array,
     counter: EvaluationCounter,
 ) -> float:  # fmt: skip
-    """How many nats below the best a state may lie: as given, as a fraction, or any number."""
+    """How many nats below the best a state may lie: as given, as a fraction, or any number.
+
+    A fraction is one of the best score, whichever way that is better, where the target has one.
+    """
     if max_loss is not None:
         return max_loss
     if within is None:
         return np.inf
+    scores = score_states(target, judged.found.states)
+    best = scores[find_best(judged)]
+    if np.isfinite(scores).all() and best != 0:
+        losses = judged.found.log_density.max() - judged.found.log_density
+        return float(losses[np.abs(scores - best) <= within * abs(best)].max())
     drawn = target.domain.draw(key, (NUM_UNIFORM,))
     values = np.asarray(jax.jit(jax.vmap(target.log_density))(drawn), float)
     counter.record(values=NUM_UNIFORM)
@@ -167,6 +175,18 @@ def find_max_loss(
             "Use `max_loss=`, in nats."
         )
     return within * float(judged.found.log_density.max() - values.mean())
+
+
+def score_states(target: Target, states: np.ndarray) -> np.ndarray:
+    """States in the units of the target, where it has them, else NaN."""
+    if not hasattr(target, "score"):
+        return np.full(len(states), np.nan)
+    return np.asarray(_score(target, pad_rows(states)), float)[: len(states)]
+
+
+@quick_jit
+def _score(target: Target, states: Array) -> Array:
+    return jax.vmap(getattr(target, "score"))(states)  # noqa: B009
 
 
 def choose_rows(

@@ -15,18 +15,16 @@ from steppe.kernel.compose import Recipe
 from steppe.kernel.cost import evaluations_per_table
 from steppe.recommend import recommend_for_search
 from steppe.robust.averages import Average, SingleChangeAverage
+from steppe.run.cooling import cool
 from steppe.run.schedule import Schedule, geometric_schedule, parameter_schedule
 from steppe.run.temperature_range import choose_temperatures
 from steppe.samplers.flat import robust_ensemble, roughness_tilted
-from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe.samplers.permutations import uniform_permutation
 from steppe.target import Target
 
 # What a tilted chain pays for every nat that one site can lose, in nats.
 PRICE = 1 / 2
 REPLICAS = 4
-# Fraction of sites in which a replica differs from the center on flat ground, when it begins and ends.
-LOOSE, TIGHT = 0.25, 0.05
 
 # What kinds of chains get of their evaluations; what cannot be afforded leaves its part to plain ones.
 PLAIN, ROBUST, TIED, TILTED = "annealed", "annealed after the disturbance", "tied replicas", "tilted"
@@ -106,11 +104,8 @@ def list_members(target: Target, after: Target, key: Array, initial: ArrayLike |
     members.append(_member(ROBUST, after, recipe, {"inverse_temperature": cooling}, price=price))
     if not target.domain.is_site_product:
         return members
-    unit = target.domain.squared_unit
-    loose, tight = (coupling_variance_from_flip_fraction(f, squared_unit=unit) for f in (LOOSE, TIGHT))
-    tied = robust_ensemble(replicas=REPLICAS, coupling_variance=loose, center="lattice")
-    tightening = {"inverse_temperature": cooling, "coupling_variance": geometric_schedule(loose, tight)}
-    members.append(_member(TIED, target, tied, tightening, once=REPLICAS + 1))
+    tied = robust_ensemble(replicas=REPLICAS, center="lattice")
+    members.append(_member(TIED, target, tied, cool(tied, target, temperatures).curves, once=REPLICAS + 1))
     if not isinstance(after, Average):  # the robust target itself costs no more than a tilted one
         return members
     strength = PRICE * target.domain.num_sites

@@ -18,6 +18,7 @@ from steppe.domain import Domain
 from steppe.target import Target
 from steppe.target.interactions import Interactions
 from steppe.targets.bonds import Bonds, DenseBonds, GraphBonds, LatticeBonds, graph_bonds
+from steppe.targets.coupling_tables import TableBonds
 from steppe.targets.pairwise import Pairwise
 
 
@@ -196,6 +197,10 @@ def _scale_bonds(bonds: Bonds, factors: Array) -> Bonds | None:
         pairs = bonds.pairs()
         edges = np.stack([pairs.sources, pairs.ends], axis=1)[: len(pairs.ends) // 2]
         return graph_bonds(edges, scale(bonds.coupling, *edges.T), len(factors))
+    if isinstance(bonds, TableBonds):
+        first, second = np.ogrid[: len(bonds.matrix), : len(bonds.matrix)]
+        pairs = scale(jnp.ones((len(bonds.matrix),) * 2, bonds.matrix.dtype), first, second)
+        return TableBonds(bonds.matrix * pairs[:, None, :, None])
     if not isinstance(bonds, GraphBonds):
         return None
     lists, arrows = bonds.lists, bonds.arrows

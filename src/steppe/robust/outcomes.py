@@ -110,7 +110,8 @@ def evaluate_after(
 ) -> Robustness:
     """Evaluate states after disturbances that `key` draws; exactly where there is a closed form."""
     average = disturbance.average(target, risk, key, num_samples)
-    positions = jnp.asarray(pad_rows(states), jnp.result_type(float))
+    # Every row is evaluated after every disturbance, so few rows are padded to few.
+    positions = jnp.asarray(pad_rows(states, 4), jnp.result_type(float))
     before, values, weights, found = (np.asarray(a)[: len(states)] for a in _evaluate(average, positions))
     is_counted = weights > 0
     is_error_known = not disturbance.is_exact

@@ -26,15 +26,10 @@ from steppe.kernel.start import check_start, flatten_start
 from steppe.presented import Presented
 from steppe.recommend import recommend_for_search
 from steppe.run.adaptation.follow import FollowAcceptance
+from steppe.run.cooling import cool
 from steppe.run.progress import count_bar
 from steppe.run.rounds import Done, Request, begin, carry_on, count_rows
-from steppe.run.schedule import (
-    Adaptive,
-    Schedule,
-    check_schedule,
-    geometric_schedule,
-    parameter_schedule,
-)
+from steppe.run.schedule import Adaptive, Schedule, check_schedule
 from steppe.run.storage.annealing import AnnealingDirectory
 from steppe.run.temperature_range import choose_temperatures
 from steppe.run.until import Until
@@ -168,7 +163,7 @@ def anneal(
         `steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.5, 20.0))`, or what
         `steppe.adaptive_schedule` makes. It may move any number of the recipe; none of them recompiles
         anything. By default the inverse temperature rises at a constant factor between two that are chosen
-        from the target's own differences.
+        from the target's own differences, and the replicas of an ensemble are tied tighter all the way.
     key
         Random key; the same key, chains and steps give the same result.
     num_steps
@@ -254,7 +249,7 @@ def _read(
         temperatures = choose_temperatures(target, jax.random.fold_in(key, 0), initial)
     if schedule is None:
         assert temperatures is not None
-        schedule = parameter_schedule(inverse_temperature=geometric_schedule(*temperatures))
+        schedule = cool(recipe, target, temperatures)
     moved = () if isinstance(schedule, Adaptive) else check_schedule(recipe, schedule)
     if num_chains is None:
         num_chains = _choose_chains(sampler)

@@ -85,7 +85,7 @@ class Perceptron(LinearUnits):
 def perceptron(
     patterns: ArrayLike,
     labels: ArrayLike,
-    loss: Loss = "softplus",
+    loss: Loss = "logistic",
     *,
     sharpness: ArrayLike | None = None,
     inverse_temperature: ArrayLike = 1.0,
@@ -100,8 +100,8 @@ def perceptron(
     labels
         `y`, one of ±1 per pattern.
     loss
-        - `"softplus"`: `U = −β Σ softplus(−κ m) / κ`, which rewards no margin;
-        - `"logistic"`: `U = −β Σ softplus(−κ m)`, which does;
+        - `"logistic"`: `U = −β Σ softplus(−κ m)`, which rewards margins and generalises better;
+        - `"softplus"`: `U = −β Σ softplus(−κ m) / κ`, which rewards none;
         - `"errors"`: `U = −β ·` number of errors. Its gradient is that of a smoothed count, a guide
           for samplers with a Metropolis decision only.
     sharpness

@@ -225,7 +225,15 @@ def test_every_argument_is_explained(verb):
 @pytest.mark.slow
 def test_modes_are_ranked_as_json_and_drawn(tmp_path, capsys):
     where = tmp_path / "modes"
-    assert call("modes", "paper_bernoulli", "--budget", 5000, "--json", "--plot", where) == 0
-    modes = json.loads(capsys.readouterr().out)["modes"]
-    assert modes[0]["levels"] == [0, 1, 0, 0]
+    kept = tmp_path / "kept"
+    given = ("--budget", 5000, "--json", "--plot", where, "--out", kept)
+    assert call("modes", "paper_bernoulli", *given) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["modes"][0]["levels"] == [0, 1, 0, 0]
+    assert len(printed["curves"]["values"]) == len(printed["curves"]["modes"])
     assert where.with_suffix(".png").exists()
+    saved = json.loads((kept / "results.json").read_text())
+    assert saved["facts"]["most robust state"].startswith("0100, U = ")
+    assert {table["key"] for table in saved["tables"]} == {"modes", "strengths"}
+    assert call("report", kept, "--out", tmp_path / "page.html") == 0
+    assert "picture figures/modes.svg is missing" not in (tmp_path / "page.html").read_text()

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import jax
+import numpy as np
 
 from steppe.cli.output import AsJson, print_json, show
 from steppe.cli.resolve import find_target
 from steppe.modes.find import DEFAULT_BUDGET, find_flat_modes
+from steppe.report.present_modes import save_modes
 
 
 def modes(
@@ -55,7 +57,7 @@ def modes(
     plot
         Draw values against the strength of the disturbance to this path, as PNG and SVG.
     out
-        Write the table to this directory, for `steppe report`.
+        Write table and figure to this directory, for `steppe report`.
     as_json
         Print the table as JSON.
     """
@@ -74,7 +76,7 @@ def modes(
     if plot is not None:
         found.plot(plot)
     if out is not None:
-        found.present().save(out)
+        save_modes(found, out)
     if as_json:
         print_json(
             {
@@ -83,6 +85,15 @@ def modes(
                 "explanation": found.explain(),
                 "num_evaluations": found.num_evaluations,
                 "modes": found.to_records(),
+                "curves": {
+                    "label": found.curves.label,
+                    "strengths": found.curves.strengths.tolist(),
+                    "modes": [rank + 1 for rank in found.curve_modes],
+                    "values": [
+                        [value if np.isfinite(value) else None for value in row]
+                        for row in found.curves.values.tolist()
+                    ],
+                },
             }
         )
     else:

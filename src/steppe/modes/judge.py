@@ -81,10 +81,13 @@ def judge(
         How many states will be shown.
     """
     screening, judging = jax.random.split(key)
+    # Where values are exact, draws serve no more than a look at single outcomes.
+    is_closed = disturbance.find_closed_form(target, risk) is not None
+    most_screened, most_fresh = (2, MIN_FRESH) if is_closed else (NUM_SCREENED, MAX_FRESH)
     by_height = np.argsort(-found.log_density, kind="stable")[:MAX_SCREENED]
     wanted = max(PER_ROW * num_rows, NUM_HIGHEST + PER_ROW)
     if len(by_height) > wanted:
-        size = _afford(disturbance, counter, len(by_height), NUM_SCREENED, counter.num_left // 3)
+        size = _afford(disturbance, counter, len(by_height), most_screened, counter.num_left // 3)
         screened = evaluate_after(target, found.states[by_height], disturbance, risk, screening, max(size, 2))
         _record(disturbance, counter, len(by_height), size)
         by_value = by_height[np.argsort(-screened.value, kind="stable")]
@@ -94,7 +97,7 @@ def judge(
     chosen = Found(*(array[by_height] for array in found))
     kept_back = len(by_height) * price_of_differences(counter) + NUM_UNIFORM
     # Half of what is left is for the judgement, the rest for the curves.
-    size = _afford(disturbance, counter, len(by_height), MAX_FRESH, (counter.num_left - kept_back) // 2)
+    size = _afford(disturbance, counter, len(by_height), most_fresh, (counter.num_left - kept_back) // 2)
     after = evaluate_after(target, chosen.states, disturbance, risk, judging, max(size, 2))
     _record(disturbance, counter, len(by_height), size)
     after = _sum_exactly(target, chosen.states, disturbance, risk, after, counter, kept_back)

@@ -66,7 +66,8 @@ def draw_curves(
     size = counter.num_left // (max(len(scaled), 1) * len(states)) - 1
     if not scaled or size < MIN_DRAWS:
         return _sort_outcomes(outcomes)
-    size = min(size, MAX_DRAWS)
+    is_closed = disturbance.find_closed_form(target, risk) is not None
+    size = min(size, MIN_DRAWS if is_closed else MAX_DRAWS)
     before = evaluate_after(target, states, scaled[-1][1], risk, key, 2).log_density
     columns, errors = [before], [np.zeros(len(states))]
     for _, one in scaled:

@@ -7,12 +7,12 @@ import numpy as np
 
 from steppe.intervals import NORMAL_95, estimate_from_error
 from steppe.report import style
-from steppe.results import Cell, Column, Provenance, Results, Table
+from steppe.results import Cell, Column, Figure, Provenance, Results, Table
 from steppe.run.storage.identity import describe_software
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Drawing
 
     from steppe.modes.flat_modes import FlatModes, Mode
 
@@ -50,6 +50,7 @@ def present_modes(found: "FlatModes") -> Results:
         name="modes",
         title=f"{len(found)} modes of {found.num_found} found",
         question=f"Which modes are good, and still good after {found.disturbance} ({found.risk})?",
+        facts={"best state": _write(found.best), "most robust state": _write(found.robust)},
         tables=[
             Table(
                 key="modes",
@@ -57,7 +58,8 @@ def present_modes(found: "FlatModes") -> Results:
                 columns=columns,
                 rows=[{key: cell for key, cell in row.items() if key in keys} for row in rows],
                 notes=NOTES,
-            )
+            ),
+            _tabulate_curves(found),
         ],
         notes=[found.explain()],
         provenance=Provenance.of_software(
@@ -67,6 +69,41 @@ def present_modes(found: "FlatModes") -> Results:
             model_evaluations=found.num_evaluations,
         ),
     )
+
+
+def save_modes(found: "FlatModes", directory: Path) -> None:
+    """Write the results with their figure to a directory, for `steppe report`."""
+    figure = Figure(
+        key="modes",
+        title="Value against the strength of the disturbance, and the front",
+        caption=found.explain(),
+        alternative="Left, a curve per mode that falls as the disturbance grows; right, a dot per mode: value "
+        "after the disturbance against log-density.",
+    )
+    found.plot(directory / "figures" / figure.key)
+    present_modes(found).model_copy(update={"figures": [figure]}).save(directory)
+
+
+def _tabulate_curves(found: "FlatModes") -> Table:
+    """Values of the chosen few along the axis of their curves."""
+    curves, names = found.curves, [_name(rank, found[rank]) for rank in found.curve_modes]
+    columns = [Column(key="strength", label=curves.label, digits=3)]
+    columns += [Column(key=f"mode{i}", label=name, digits=2) for i, name in enumerate(names)]
+    rows = [
+        {"strength": float(strength)}
+        | {
+            f"mode{i}": estimate_from_error(float(value), float(error)) if np.isfinite(value) else None
+            for i, (value, error) in enumerate(zip(values, errors, strict=True))
+        }
+        for strength, values, errors in zip(curves.strengths, curves.values.T, curves.errors.T, strict=True)
+    ]
+    return Table(key="strengths", title=f"U after ({found.risk})", columns=columns, rows=rows, is_detail=True)
+
+
+def _write(mode: "Mode") -> str:
+    levels = mode.levels.ravel().tolist()
+    state = ("" if max(levels) < 10 else "-").join(map(str, levels))
+    return f"{state}, U = {mode.log_density:.5g}, afterwards {mode.value:.5g}"
 
 
 def _list_cells(rank: int, mode: "Mode") -> dict[str, Cell]:
@@ -95,7 +132,7 @@ def _shorten(levels: list[int]) -> str:
 
 
 @style.apply()
-def draw_modes(found: "FlatModes", path: str | Path | None = None) -> "Figure":
+def draw_modes(found: "FlatModes", path: str | Path | None = None) -> "Drawing":
     """Draw values of a few modes against the strength of the disturbance, and all modes with the front."""
     figure, (left, right) = style.make_row(2, 9.6, 4.2)
     _draw_curves(left, found)

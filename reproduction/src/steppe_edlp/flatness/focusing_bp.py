@@ -195,8 +195,9 @@ def _weigh_votes(positive: Array, noise: ArrayLike) -> tuple[Array, Array]:
                 ]
         right.append(sum(table[needed - 1 :], jnp.zeros_like(positive[0])))
         wrong.append(sum(table[needed:], jnp.zeros_like(positive[0])))
-    soften = 1 - 2 * jnp.asarray(noise)
-    return noise + soften * jnp.stack(right), noise + soften * jnp.stack(wrong)
+    wrongly = jnp.asarray(noise)
+    soften = 1 - 2 * wrongly
+    return wrongly + soften * jnp.stack(right), wrongly + soften * jnp.stack(wrong)
 
 
 def solve(

@@ -364,9 +364,8 @@ def main():
         rows = given.rows or {"breast-cancer": 285, "compas": 500}[given.case]
         make = partial(make_table_task, given.case, units, rows)
         tables["all"] = compare(make, choose_all(make, given), given)
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
     record = {
         "script": "python benchmarks/robust_weights.py",
         "arguments": {name: value for name, value in vars(given).items() if name != "out"},

@@ -77,8 +77,8 @@ def save_modes(found: "FlatModes", directory: Path) -> None:
         key="modes",
         title="Value against the strength of the disturbance, and the front",
         caption=found.explain(),
-        alternative="Left, a curve per mode that falls as the disturbance grows; right, a dot per mode: value "
-        "after the disturbance against log-density.",
+        alternative="Left, a curve per mode along the strength of the disturbance; right, a dot per mode: "
+        "value after the disturbance against log-density.",
     )
     found.plot(directory / "figures" / figure.key)
     present_modes(found).model_copy(update={"figures": [figure]}).save(directory)

@@ -238,14 +238,14 @@ class _Search(NamedTuple):
     beliefs: Beliefs
     best: Array
     errors: Array
-    step: Array
+    num_sweeps: Array
 
 
 def _solve_from(
     facing: Array, key: Array, num_rates: int, sweeps_per_rate: int, damping: Array, noise: Array
 ) -> Solution:
-    def step(search: _Search) -> _Search:
-        rate = (search.step // sweeps_per_rate) / num_rates
+    def raise_focus(search: _Search) -> _Search:
+        rate = (search.num_sweeps // sweeps_per_rate) / num_rates
         beliefs = sweep(
             facing,
             search.beliefs,
@@ -258,15 +258,17 @@ def _solve_from(
         errors = count_errors(facing, weights)
         is_better = errors < search.errors
         best = jnp.where(is_better, weights, search.best)
-        return _Search(beliefs, best, jnp.minimum(errors, search.errors), search.step + 1)
+        return _Search(beliefs, best, jnp.minimum(errors, search.errors), search.num_sweeps + 1)
 
     beliefs = begin(key, facing)
     nothing = jnp.ones(beliefs.focus.shape, beliefs.focus.dtype)
     start = _Search(beliefs, nothing, jnp.asarray(facing.shape[1] + 1), jnp.asarray(0))
     found = jax.lax.while_loop(
-        lambda search: (search.errors > 0) & (search.step < num_rates * sweeps_per_rate), step, start
+        lambda search: (search.errors > 0) & (search.num_sweeps < num_rates * sweeps_per_rate),
+        raise_focus,
+        start,
     )
-    return Solution(found.best, found.errors, found.step)
+    return Solution(found.best, found.errors, found.num_sweeps)
 
 
 _solve = jax.jit(_solve_from, static_argnums=(2, 3))

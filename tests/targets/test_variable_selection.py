@@ -12,6 +12,7 @@ from steppe.diagnostics.exact import target_distribution
 from steppe.errors import TargetError
 from steppe.kernel.blocks.site_gibbs import cheapest_table
 from steppe.targets import VariableSelection, variable_selection
+from steppe.targets.variable_selection import MAX_AGE, Swept
 
 G, VARIANCE, INCLUSION, BETA = 20.0, 0.7, 0.3, (1.5, 4.0)
 PRIORS = ("g", "independent")
@@ -55,25 +56,67 @@ def test_log_density_is_the_log_posterior_by_its_definition(prior, beta):
     np.testing.assert_allclose(found - found[0], expected - expected[0], rtol=0, atol=1e-11)
 
 
+def swept(target: VariableSelection, model: np.ndarray) -> np.ndarray:
+    """`[M b; bᵀ 1]` swept on the columns of a model, written out."""
+    matrix, is_in = np.asarray(target.matrix, float), np.append(model, 0) > 0
+    inverse = np.linalg.inv(matrix[np.ix_(is_in, is_in)])
+    solved = inverse @ matrix[is_in]
+    found = matrix - matrix[:, is_in] @ solved
+    found[is_in], found[:, is_in] = solved, solved.T
+    found[np.ix_(is_in, is_in)] = -inverse
+    return found
+
+
+def error_of(target: VariableSelection, cache: Swept, model: np.ndarray) -> float:
+    """Largest deviation of what is remembered from the swept matrix."""
+    expected, size = swept(target, model), int(cache.size)
+    columns = np.concatenate([cache.columns[0], np.ravel(cache.columns[1])])[:size]
+    rows = np.concatenate([cache.rows[0], *cache.rows[1]])[:size]
+    assert sorted(columns) == np.flatnonzero(model).tolist()
+    pairs = (
+        (cache.diagonal, np.diagonal(expected)[:-1]),
+        (cache.slopes, expected[:-1, -1]),
+        (cache.residual, expected[-1, -1]),
+        (rows, expected[columns, :-1]),
+    )
+    return max(np.abs(np.asarray(found) - wanted).max(initial=0) for found, wanted in pairs)
+
+
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("prior", PRIORS)
-def test_sweeps_follow_every_change_and_know_every_difference(prior):
+def test_differences_are_those_of_the_log_density(prior):
     target = made(prior, BETA)
-    form, models = target.incremental, target.domain.enumerate()
+    form, sites = target.incremental, jnp.arange(target.domain.num_sites)
     plain = steppe.Target(target.log_density, target.domain)
-    sites = jnp.arange(target.domain.num_sites)
 
-    def errors(model, site):
-        cache = form.init(model)
-        table = form.differences(cache, model, sites) - plain.differences(model)
-        level = (1 - model[site]).astype(int)
-        moved = target.domain.replace_sites(model, site, level)
-        swept = form.update(cache, model, site, level).matrix - form.init(moved).matrix
-        same = form.update(cache, model, site, 1 - level).matrix - cache.matrix
-        return jnp.stack([jnp.abs(part).max() for part in (table, swept, same)])
+    def errors(model):
+        cache, expected = form.init(model), plain.differences(model)
+        tables = form.differences(cache, model, sites[::-1])[::-1], form.all_differences(cache, model)
+        return jnp.stack([jnp.abs(table - expected).max() for table in tables])
 
-    found = quick_jit(jax.vmap(jax.vmap(errors, (None, 0)), (0, None)))(models, sites)
-    assert np.max(found) < 1e-11
+    assert np.max(quick_jit(jax.vmap(errors))(target.domain.enumerate())) < 1e-11
+
+
+@pytest.mark.usefixtures("float64")
+@pytest.mark.parametrize("num_chains", [1, 3])
+def test_sweeps_follow_every_change_beyond_a_group_of_rows(num_chains):
+    target = made("independent", num_rows=90, num_columns=40)
+    form, rng = target.incremental, np.random.default_rng(0)
+    of = lambda cache, chain: jax.tree.map(lambda array: array[chain], cache)  # noqa: E731
+    update, again = quick_jit(jax.vmap(form.update)), quick_jit(jax.vmap(form.refresh))
+    models = np.zeros((num_chains, 40))
+    cache = jax.vmap(form.init)(jnp.asarray(models))
+    for turn in range(60):  # most come in, then most go out; every third chain keeps its level
+        levels = np.full(num_chains, int(turn < 38))
+        sites = np.where(rng.random(num_chains) < 0.9, turn % 40, rng.integers(40, size=num_chains))
+        cache = update(cache, jnp.asarray(models), sites, levels)
+        models = models.copy()  # JAX may still be reading the other
+        models[np.arange(num_chains), sites] = levels
+        if turn % 7 == 0 or turn in (37, 38, 59):
+            assert max(error_of(target, of(cache, c), models[c]) for c in range(num_chains)) < 1e-10
+    assert models.sum(axis=1).max() < 30
+    worn = cache._replace(slopes=cache.slopes + 1e-3, age=cache.age + MAX_AGE)
+    assert error_of(target, of(again(worn, jnp.asarray(models)), 0), models[0]) < 1e-11
 
 
 @pytest.mark.usefixtures("float64")
@@ -85,21 +128,8 @@ def test_gibbs_with_swaps_has_the_posterior_as_its_stationary_distribution(prior
     assert np.abs(distribution @ matrix - distribution).max() <= 1e-12
 
 
-@pytest.mark.usefixtures("float64")
-def test_repair_makes_rows_exact_from_ones_that_are_not():
-    target = made("independent", num_columns=8)
-    model = target.domain.from_levels(np.array([1, 0, 1, 1, 0, 0, 1, 0]))
-    exact = target.sweep_all(model)
-    noise = np.random.default_rng(1).normal(size=exact.matrix.shape)
-    rounded = exact._replace(matrix=exact.matrix + 1e-5 * (noise + noise.T))
-    for _ in range(9):
-        rounded = target.repair_row(rounded, model)
-    assert np.abs(rounded.matrix - exact.matrix).max() < 1e-8
-    assert int(rounded.next_row) == 0
-
-
 def test_cache_of_a_long_run_in_single_precision_stays_exact():
-    # 40 000 sweeps of the matrix. Without repair the error is some 100 times as large.
+    # 40 000 sweeps of the matrix, computed anew every 64 steps.
     target = made("g", num_rows=60, num_columns=20)
     sampler = steppe.gibbs(num_updates=20, num_swaps=1).build(target)
     start = sampler.init(jnp.zeros(20))
@@ -112,9 +142,24 @@ def test_cache_of_a_long_run_in_single_precision_stays_exact():
         return jax.lax.fori_loop(0, 10_000, step, state)
 
     state = run(start)
-    fresh = target.sweep_all(state.position)
-    assert np.abs(state.memory[0].cache.matrix - fresh.matrix).max() < 2e-4
+    assert error_of(target, state.memory[0].cache, np.asarray(state.position)) < 2e-5
     assert 1 < int(state.position.sum()) < 19
+
+
+def test_chains_side_by_side_are_those_that_step_alone():
+    target = made("g", num_rows=60, num_columns=20)
+    sampler = steppe.gibbs(num_updates=20).build(target)
+
+    def run(key):
+        def step(state, index):
+            state = sampler.step(jax.random.fold_in(key, index), state)[0]
+            return state, state.position
+
+        return jax.lax.scan(step, sampler.init(jnp.zeros(20)), jnp.arange(50))[1]
+
+    keys = jax.random.split(jax.random.key(0), 4)
+    together = quick_jit(jax.vmap(run))(keys)
+    np.testing.assert_array_equal(together, quick_jit(lambda keys: jax.lax.map(run, keys))(keys))
 
 
 def test_many_columns_are_decided_from_one_table():

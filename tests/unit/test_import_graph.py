@@ -21,6 +21,7 @@ LAYERS = [
     "presented",
     "pytree",
     "compiling",
+    "mapped",
     "numerics",
     "validation",
     "arguments",

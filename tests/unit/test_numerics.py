@@ -8,6 +8,7 @@ from scipy import special
 
 from steppe.numerics import (
     first_maximum,
+    log1p,
     log1p_of_fraction,
     log_of_normal_number,
     log_sum_exp,
@@ -33,6 +34,14 @@ def test_logarithm_of_a_normal_number_is_right_to_a_few_bits():
     # Near one the error is relative to the logarithm itself.
     assert np.all(np.abs(found - exact) <= 2 * EPSILON * np.abs(exact))
     assert log_of_normal_number(jnp.float32(1)) == 0
+
+
+def test_logarithm_of_one_plus_any_number_is_right_to_a_few_bits():
+    magnitudes = np.logspace(-30, 4, 20_000)
+    numbers = np.concatenate([magnitudes, -magnitudes[magnitudes < 0.999]]).astype(np.float32)
+    found = np.asarray(log1p(jnp.asarray(numbers)))
+    np.testing.assert_allclose(found, np.log1p(numbers.astype(float)), rtol=4 * EPSILON)
+    assert np.isnan(log1p(jnp.asarray([-1.0, -2.0]))).all()
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])

@@ -261,6 +261,15 @@ class Block(Protocol[Own]):
         ...
 
 
+@runtime_checkable
+class StepsTogether(Protocol):
+    """A block that changes one site at a time, and chains that take it side by side lose nothing by it."""
+
+    def steps_together(self, target: Target) -> bool:
+        """Whether it is so on a target."""
+        ...
+
+
 class Guided:
     """What proposals share that are guided by the gradient of any target."""
 

@@ -37,18 +37,23 @@ MAX_LANES_LAST = 32
 # Chains that change one site at a time wait for one another: five in one block took three times as long as
 # one after another, a hundred in one block less.
 FEW_CHAINS = 32
+# Those that go from site to site together, or from one table of all sites to the next, gain until their
+# caches leave that of the processor.
+MAX_LANES_TOGETHER = 20
 
 
 def choose_chain_block(sampler: Sampler, num_chains: int) -> int:
     """Return how many chains to run side by side: as many as fit the cache, in blocks without idle lanes."""
     recipe, domain = sampler.recipe, sampler.target.domain
     is_sequential = not recipe.uses_gradient and not sampler.chains_last
-    if is_sequential and num_chains < FEW_CHAINS:
+    if is_sequential and not sampler.steps_together and num_chains < FEW_CHAINS:
         return 1
     ladder = find_tempered(recipe)
     num_states = (sampler.replicas or 1) * (1 if ladder is None else ladder.num_rungs)
     size = 4 * math.prod(domain.shape) * num_states
-    most = min(max(BLOCK_BYTES // size, 1), MAX_LANES_LAST if sampler.chains_last else MAX_LANES)
+    lanes = MAX_LANES_LAST if sampler.chains_last else MAX_LANES
+    lanes = MAX_LANES_TOGETHER if is_sequential and sampler.steps_together else lanes
+    most = min(max(BLOCK_BYTES // size, 1), lanes)
     num_blocks = -(-num_chains // most)
     return -(-num_chains // num_blocks)
 

@@ -55,14 +55,18 @@ def check_incremental(
     differences: Function,
     update: Function,
     refresh: Function | None,
+    all_differences: Function | None,
     position: jax.ShapeDtypeStruct,
-    num_levels: int,
+    shape: Shape,
 ) -> None:
     """Refuse an incremental form whose table or whose updated cache has another shape."""
     cache = _trace("incremental.init", init, position)
     sites, site = (jax.ShapeDtypeStruct(shape, jnp.int32) for shape in ((1,), ()))
     table = _trace("incremental.differences", differences, cache, position, sites)
-    _expect("incremental.differences", table, (1, num_levels), "a table of one site × levels")
+    _expect("incremental.differences", table, (1, shape[1]), "a table of one site × levels")
+    if all_differences is not None:
+        table = _trace("incremental.all_differences", all_differences, cache, position)
+        _expect("incremental.all_differences", table, shape, "a table of sites × levels")
     updated = {"update": _trace("incremental.update", update, cache, position, site, site)}
     if refresh is not None:
         updated["refresh"] = _trace("incremental.refresh", refresh, cache, position)

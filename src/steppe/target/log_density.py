@@ -62,12 +62,15 @@ class Incremental(NamedTuple, Generic[Cache]):
     refresh
         `refresh(cache, position) → cache`, called once a step where it is given: repairs a part of what the
         rounding of many updates did to the cache, at the cost of an update or two.
+    all_differences
+        `all_differences(cache, position) → table` of all sites, where that is cheaper than looking sites up.
     """
 
     init: Callable[[Array], Cache]
     differences: Callable[[Cache, Array, Array], Array]
     update: Callable[[Cache, Array, Array, Array], Cache]
     refresh: Callable[[Cache, Array], Cache] | None = None
+    all_differences: Callable[[Cache, Array], Array] | None = None
 
 
 class Offers(TypedDict, total=False):
@@ -358,7 +361,8 @@ class Target(eqx.Module, metaclass=_TargetType):
             shape = (domain.num_sites, domain.max_levels)
             checking.check_table("differences", own["differences"], position, shape)
         if self.incremental is not None:
-            checking.check_incremental(*self.incremental, position, domain.max_levels)
+            shape = (domain.num_sites, domain.max_levels)
+            checking.check_incremental(*self.incremental, position, shape)
         if "is_valid" in offers:
             checking.check_boolean("is_valid", own["is_valid"], position)
         if "conditional" in offers:

@@ -13,29 +13,56 @@ follows a change of one column by an outer product.
 
 from typing import Literal, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.scipy.linalg import cho_solve, solve_triangular
+from jax.scipy.linalg import solve_triangular
 from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 
 from steppe.arguments import checked
 from steppe.domain import Binary
 from steppe.errors import TargetError
-from steppe.numerics import total
+from steppe.mapped import max_mapped
+from steppe.numerics import log1p
 from steppe.target import Incremental, Target
 from steppe.targets.checks import array_of_shape, choice, positive, real_array
 
 Prior = Literal["g", "independent"]
 
+# Rows of included columns that are gone through together.
+GROUP = 16
+# Steps after which what is remembered is computed anew.
+MAX_AGE = 64
+
 
 class Swept(NamedTuple):
-    """The matrix swept on the included columns, and the row whose rounding is repaired next."""
+    """What is remembered of the matrix swept on the included columns.
 
-    matrix: Array
-    next_row: Array
+    Attributes
+    ----------
+    diagonal, slopes, residual
+        Its diagonal, its last column, and the corner of both.
+    rows
+        Its rows of the included columns, in the order in which they came in: the first `GROUP`, (slot,
+        column), and all others, (group, slot, column). Slots behind the last row may hold anything.
+    columns
+        Which column every row belongs to, likewise.
+    size
+        Number of included columns.
+    age
+        Steps since all this was computed anew.
+    """
+
+    diagonal: Array
+    slopes: Array
+    residual: Array
+    rows: tuple[Array, Array]
+    columns: tuple[Array, Array]
+    size: Array
+    age: Array
 
 
 class VariableSelection(Target):
@@ -47,30 +74,31 @@ class VariableSelection(Target):
         `[M b; bᵀ 1]`.
     log_odds
         Log prior odds of every column, with what its slab adds per included column.
-    determinant_weight
-        1 for an independent slab, 0 for the g-prior, whose determinants cancel.
     shrinkage
         `s`.
     freedom
         `ν`, the number of observations less one.
     beta
         `(a, b)` of a prior on the fraction of included columns, or `None`.
+    has_determinant
+        Whether determinants count: for an independent slab. Those of the g-prior cancel.
     """
 
     matrix: Array
     log_odds: Array
-    determinant_weight: Array
     shrinkage: Array
     freedom: Array
     beta: Array | None
+    has_determinant: bool = eqx.field(static=True)
 
     def log_density(self, position: Array) -> Array:
         """Log posterior of a model, up to a constant."""
         factor = self._factor(position)
         whitened = solve_triangular(factor, position * self.matrix[:-1, -1], lower=True)
-        log_determinant = 2 * jnp.sum(jnp.log(jnp.diagonal(factor)))
         residual = self._shrink(1 - jnp.sum(whitened**2))
-        fit = -0.5 * self.determinant_weight * log_determinant - 0.5 * self.freedom * jnp.log(residual)
+        fit = -0.5 * self.freedom * jnp.log(residual)
+        if self.has_determinant:
+            fit -= jnp.sum(jnp.log(jnp.diagonal(factor)))
         return fit + position @ self.log_odds + self._log_size_prior(jnp.sum(position))
 
     def inclusion_probabilities(self, positions: ArrayLike) -> np.ndarray:
@@ -86,61 +114,46 @@ class VariableSelection(Target):
 
     @property
     def incremental(self) -> Incremental[Swept]:
-        """The swept matrix is remembered."""
-        return Incremental(self.sweep_all, self.differences_at, self.sweep_one, self.repair_row)
+        """What changes need of the swept matrix is remembered."""
+        return Incremental(
+            self.sweep_all, self.differences_at, self.sweep_one, self.sweep_again, self.all_differences
+        )
 
     def sweep_all(self, position: Array) -> Swept:
         """Sweep on all included columns."""
-        is_in = self._extend(position)
-        inverse = cho_solve((self._factor(position), True), jnp.diag(position))
-        inverse = jnp.pad(inverse, (0, 1)) * is_in * is_in[:, None]
-        solved = jnp.matmul(inverse, self.matrix, precision="highest")
-        outside = self.matrix - jnp.matmul(self.matrix * is_in, solved, precision="highest")
-        rows = jnp.where(is_in[:, None] > 0, solved, outside)
-        matrix = jnp.where(is_in > 0, jnp.where(is_in[:, None] > 0, -inverse, solved.T), rows)
-        return Swept(matrix, jnp.zeros((), jnp.int32))
+        num_columns, dtype = self.domain.num_sites, position.dtype
+        num_groups = max(-(-num_columns // GROUP), 2)
+        columns = jnp.nonzero(position, size=num_groups * GROUP, fill_value=0)[0]
+        columns = columns.reshape(num_groups, GROUP).astype(jnp.int32)
+        rows = jnp.zeros((*columns.shape, num_columns), dtype)
+        empty = Swept(
+            diagonal=jnp.zeros(num_columns, dtype),
+            slopes=jnp.zeros(num_columns, dtype),
+            residual=jnp.zeros((), dtype),
+            rows=(rows[0], rows[1:]),
+            columns=(columns[0], columns[1:]),
+            size=jnp.sum(position).astype(jnp.int32),
+            age=jnp.zeros((), jnp.int32),
+        )
+        return self._sweep_anew(empty, jnp.ones((), bool))
 
     def differences_at(self, cache: Swept, position: Array, sites: Array) -> Array:
         """Exact differences of including or leaving out some columns, constant work each."""
-        matrix = cache.matrix
-        pivots, slopes = matrix[sites, sites], matrix[sites, -1]
-        sign = 1 - 2 * position[sites]
-        residual = self._shrink(matrix[-1, -1])
-        fall = self.shrinkage * slopes**2 / pivots
-        size = total(position)
-        change = (
-            sign * self.log_odds[sites]
-            - 0.5 * self.determinant_weight * jnp.log(jnp.abs(pivots))
-            - 0.5 * self.freedom * jnp.log1p(-fall / residual)
-            + self._log_size_prior(size + sign)
-            - self._log_size_prior(size)
-        )
-        return jnp.where(jnp.arange(2) == position[sites][:, None], 0, change[:, None])
+        looked_up = (cache.diagonal[sites], cache.slopes[sites], self.log_odds[sites], position[sites])
+        return self._differences(cache, *looked_up)
+
+    def all_differences(self, cache: Swept, position: Array) -> Array:
+        """Exact differences of including or leaving out each column."""
+        return self._differences(cache, cache.diagonal, cache.slopes, self.log_odds, position)
 
     def sweep_one(self, cache: Swept, position: Array, site: Array, level: Array) -> Swept:
-        """Sweep on one column, or back, by one outer product."""
-        matrix, sign = cache.matrix, 1 - 2 * position[site]
-        is_change = level != position[site]
-        pivot = matrix[site, site]
-        row = matrix[site].at[site].set(pivot - sign)
-        swept = matrix - jnp.where(is_change, 1 / pivot, 0) * row * row[:, None]
-        return cache._replace(matrix=swept.at[site, site].add(jnp.where(is_change, -2 * sign, 0)))
+        """Sweep on one column, or back: a row of the swept matrix, and an outer product with it."""
+        return self._sweep(cache, position, site, level != position[site])
 
-    def repair_row(self, cache: Swept, position: Array) -> Swept:
-        """Compute one row anew, by a step of iterative refinement; every row in its turn.
-
-        Rounding would add up over millions of sweeps. So it adds up over those of one round.
-        """
-        row, is_in = cache.next_row, self._extend(position)
-        sign = 1 - 2 * is_in[row]
-        right = jnp.where(sign > 0, self.matrix[row], jnp.arange(len(is_in)) == row)
-        solution = sign * cache.matrix[row] * is_in
-        error = is_in * (right - jnp.matmul(self.matrix, solution, precision="highest"))
-        solution -= is_in * jnp.matmul(cache.matrix, error, precision="highest")
-        outside = right - jnp.matmul(self.matrix, solution, precision="highest")
-        exact = sign * jnp.where(is_in > 0, solution, outside)
-        matrix = cache.matrix.at[row].set(exact).at[:, row].set(exact)
-        return Swept(matrix, (row + 1) % len(is_in))
+    def sweep_again(self, cache: Swept, position: Array) -> Swept:
+        """Compute everything anew every `MAX_AGE` steps, so that rounding does not add up over a run."""
+        is_due = cache.age >= MAX_AGE
+        return self._sweep_anew(cache._replace(age=jnp.where(is_due, 0, cache.age + 1)), is_due)
 
     # ---- inside --------------------------------------------------------------------------------
 
@@ -148,6 +161,94 @@ class VariableSelection(Target):
         """Cholesky factor of `M_γγ`, with ones on the diagonal for columns that are out."""
         chosen = self.matrix[:-1, :-1] * position * position[:, None]
         return jnp.linalg.cholesky(chosen + jnp.diag(1 - position))
+
+    def _differences(
+        self, cache: Swept, pivots: Array, slopes: Array, log_odds: Array, is_in: Array
+    ) -> Array:
+        """Change of the log-density by columns, from what the swept matrix has of each."""
+        sign, size = 1 - 2 * is_in, cache.size.astype(is_in.dtype)
+        fall = self.shrinkage * slopes**2 / pivots
+        change = sign * log_odds - 0.5 * self.freedom * log1p(-fall / self._shrink(cache.residual))
+        if self.has_determinant:
+            change -= 0.5 * jnp.log(jnp.abs(pivots))
+        if self.beta is not None:
+            change += self._log_size_prior(size + sign) - self._log_size_prior(size)
+        return jnp.where(jnp.arange(2) == is_in[:, None], 0, change[:, None])
+
+    def _sweep_anew(self, cache: Swept, is_due: Array) -> Swept:
+        """Sweep on one included column after another, from a matrix that is swept on none."""
+        gram, projection = self.matrix[:-1, :-1], self.matrix[:-1, -1]
+        size, zero = cache.size, jnp.zeros((), jnp.int32)
+        cache = cache._replace(
+            diagonal=jnp.where(is_due, jnp.diagonal(gram), cache.diagonal),
+            slopes=jnp.where(is_due, projection, cache.slopes),
+            residual=jnp.where(is_due, self.matrix[-1, -1], cache.residual),
+            size=jnp.where(is_due, zero, size),
+        )
+
+        columns = jnp.concatenate([cache.columns[0], cache.columns[1].reshape(-1)])
+
+        def enter(index: Array, carry: tuple[Swept, Array]) -> tuple[Swept, Array]:
+            cache, is_in = carry
+            is_new = is_due & (index < size)
+            is_new_site = (jnp.arange(len(is_in)) == columns[index]) & is_new
+            return self._sweep(cache, is_in, columns[index], is_new), jnp.where(is_new_site, 1, is_in)
+
+        last = max_mapped(jnp.where(is_due, size, 0))
+        return jax.lax.fori_loop(0, last, enter, (cache, jnp.zeros_like(cache.slopes)))[0]
+
+    def _sweep(self, cache: Swept, is_in: Array, site: Array, is_change: Array) -> Swept:
+        """Sweep on a column that is out, or back on one that is in; without a change, nothing.
+
+        Row `r` of the column is its row of the matrix less what the rows of included columns explain of it.
+        The row that enters stands behind the others; the last one takes the place of one that leaves.
+        """
+        gram, is_site = self.matrix[:-1, :-1], jnp.arange(len(is_in)) == site
+        sign, pivot, slope = 1 - 2 * is_in[site], cache.diagonal[site], cache.slopes[site]
+        enters, size = sign > 0, cache.size
+        num_groups = max_mapped(size // GROUP)  # beside the first
+        slots = jnp.arange(GROUP)
+
+        def add_rows(row: Array, rows: Array, columns: Array, order: Array) -> Array:
+            weights = jnp.where(enters, -gram[site, columns], columns == site)
+            weights = jnp.where(order < size, weights, 0)
+            return row + sum(weights[slot] * rows[slot] for slot in range(GROUP))
+
+        def add_group(group: Array, row: Array) -> Array:
+            rows, columns = cache.rows[1][group], cache.columns[1][group]
+            return add_rows(row, rows, columns, (group + 1) * GROUP + slots)
+
+        start = jnp.where(enters, (1 - is_in) * gram[site], 0)
+        row = add_rows(start, cache.rows[0], cache.columns[0], slots)
+        row = jax.lax.fori_loop(0, num_groups, add_group, row)
+        row = jnp.where(is_site, pivot - sign, row)
+        scale = jnp.where(is_change, 1 / pivot, 0)
+        last, last_column = _last(cache)
+        moved = jnp.where(enters, scale * row - is_site, last - scale * row[last_column] * row)
+        moved_column = jnp.where(enters, site, last_column).astype(jnp.int32)
+
+        def change_rows(rows: Array, columns: Array, order: Array) -> tuple[Array, Array]:
+            is_used = order < size
+            factors = jnp.where(is_used, scale * row[columns], 0)
+            is_moved = is_change & jnp.where(enters, order == size, is_used & (columns == site))
+            rows = jnp.where(is_moved[:, None], moved, rows - factors[:, None] * row)
+            return rows, jnp.where(is_moved, moved_column, columns)
+
+        def change_group(group: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            changed = change_rows(carry[0][group], carry[1][group], (group + 1) * GROUP + slots)
+            put = jax.lax.dynamic_update_index_in_dim
+            return put(carry[0], changed[0], group, 0), put(carry[1], changed[1], group, 0)
+
+        first = change_rows(cache.rows[0], cache.columns[0], slots)
+        others = jax.lax.fori_loop(0, num_groups, change_group, (cache.rows[1], cache.columns[1]))
+        return cache._replace(
+            diagonal=cache.diagonal - scale * row**2 - jnp.where(is_change & is_site, 2 * sign, 0),
+            slopes=cache.slopes - scale * slope * row,
+            residual=cache.residual - scale * slope**2,
+            rows=(first[0], others[0]),
+            columns=(first[1], others[1]),
+            size=size + jnp.where(is_change, sign.astype(jnp.int32), 0),
+        )
 
     def _shrink(self, residual: Array) -> Array:
         return 1 - self.shrinkage + self.shrinkage * residual
@@ -157,16 +258,20 @@ class VariableSelection(Target):
             return jnp.zeros(())
         return gammaln(self.beta[0] + size) + gammaln(self.beta[1] + self.domain.num_sites - size)
 
-    def _extend(self, position: Array) -> Array:
-        return jnp.pad(position, (0, 1))
+
+def _last(cache: Swept) -> tuple[Array, Array]:
+    """The row behind which others may come in, and its column."""
+    slot = jnp.maximum(cache.size - 1, 0)
+    group, place = jnp.maximum(slot // GROUP - 1, 0), slot % GROUP
+    is_first = slot < GROUP
+    row = jnp.where(is_first, cache.rows[0][place], cache.rows[1][group, place])
+    return row, jnp.where(is_first, cache.columns[0][place], cache.columns[1][group, place])
 
 
 @jax.jit
 def _mean_conditionals(target: VariableSelection, draws: Array) -> Array:
-    every_site = jnp.arange(target.domain.num_sites)
-
     def conditionals(position: Array) -> Array:
-        table = target.differences_at(target.sweep_all(position), position, every_site)
+        table = target.all_differences(target.sweep_all(position), position)
         return jax.nn.sigmoid(table[:, 1] - table[:, 0])
 
     return jnp.mean(jax.lax.map(conditionals, draws, batch_size=16), axis=0)
@@ -238,15 +343,17 @@ def variable_selection(
     if choice(f"{name}(prior=...)", prior, Prior) == "g":
         _check_rank(name, gram, num_rows)
         strength = float(positive(f"{name}(g=...)", num_rows if g is None else g))
-        log_odds, shrinkage, weight = log_odds - 0.5 * np.log1p(strength), strength / (1 + strength), 0.0
+        log_odds, shrinkage = log_odds - 0.5 * np.log1p(strength), strength / (1 + strength)
     else:
         variance = num_rows * float(positive(f"{name}(slab_variance=...)", slab_variance))
         gram = gram + np.eye(num_columns) / variance
-        log_odds, shrinkage, weight = log_odds - 0.5 * np.log(variance), 1.0, 1.0
+        log_odds, shrinkage = log_odds - 0.5 * np.log(variance), 1.0
     projection = columns.T @ unit_response
     matrix = np.block([[gram, projection[:, None]], [projection, 1.0]])
-    numbers = (jnp.asarray(value, float) for value in (matrix, log_odds, weight, shrinkage, num_rows - 1))
-    return VariableSelection(Binary(num_columns), *numbers, beta=_beta(name, beta))
+    numbers = (jnp.asarray(value, float) for value in (matrix, log_odds, shrinkage, num_rows - 1))
+    return VariableSelection(
+        Binary(num_columns), *numbers, beta=_beta(name, beta), has_determinant=prior != "g"
+    )
 
 
 def _normalize(name: str, design: np.ndarray, response: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.custom_batching import custom_vmap
 from jaxtyping import PyTree
 
 from steppe.compiling import materialize
@@ -23,6 +24,7 @@ from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.site_proposal import check_sites
 from steppe.kernel.types import POSITION, ChainState, StepInfo, Unprepared
+from steppe.mapped import any_mapped, max_mapped
 from steppe.numerics import first_maximum
 from steppe.random import draws
 from steppe.target import Target
@@ -31,6 +33,10 @@ Leaf = tuple[tuple[int, ...], np.dtype]
 
 # Updates whose random numbers are drawn together: they fit the cache beside the state.
 MAX_DRAWN = 4096
+# Rows of a table of all sites that are made in the time of one that is looked up.
+MAX_ROWS = 8
+# Operations of an update of the cache that cost chains side by side less than looking their sites up.
+CHEAP_UPDATE = 2048
 # Fraction of updates that change a site, for the choice of how many are decided at once.
 CHANGED = 0.2
 
@@ -70,11 +76,24 @@ def refresh_cache(density: JointDensity, state: ChainState, own: ScanMemory) -> 
 
 
 class Due(NamedTuple):
-    """Updates to make: their sites and random numbers in order, and how many of them count."""
+    """Updates to make.
 
-    sites: Array
+    Attributes
+    ----------
+    sites, noise
+        Their sites and random numbers in the order in which they are made; without `sites`, the random
+        numbers of all sites of the domain.
+    number
+        How many of them are made.
+    order, first
+        Without `sites`, the turn of every site and the site whose turn is first.
+    """
+
+    sites: Array | None
     noise: Array
     number: Array
+    order: Array | None = None
+    first: Array | None = None
 
 
 class Event(NamedTuple):
@@ -187,20 +206,33 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
         swaps = np.asarray(enumerate_swaps(self, density)) if self.num_swaps else np.eye(sites.shape[-1])
         return scans.mean(axis=0) @ np.linalg.matrix_power(swaps, self.num_swaps)
 
-    def tabulate(self, target: Target, state: ChainState, cache: PyTree, sites: Array) -> Array:
-        """Change of the log-density when some sites take each of their levels, site × level.
+    def tabulate(self, target: Target, state: ChainState, cache: PyTree, sites: Array | None) -> Array:
+        """Change of the log-density when some sites, or all, take each of their levels, site × level.
 
         States that are not valid have `−inf`; levels that a site does not have may hold anything.
         """
-        if target.incremental is not None:
-            table = target.incremental.differences(cache, state.position, sites)
-        elif target.has_differences:
-            table = target.differences(state.position)[sites]
+        incremental, domain = target.incremental, target.domain
+        if sites is None:
+            assert incremental is not None
+            assert incremental.all_differences is not None
+            table = incremental.all_differences(cache, state.position)
+            sites = jnp.arange(domain.num_sites)
+            current = domain.to_levels(state.position)
+        elif incremental is not None or target.has_differences:
+            if incremental is None:
+                table = target.differences(state.position)[sites]
+            else:
+                table = incremental.differences(cache, state.position, sites)
+            current = domain.levels_at(state.position, sites)
         else:
             return self._map_candidates(target.log_density, target, state, sites) - state.log_density
         # The level that a site has is in the table and its log-density is known: it fixes the zero.
-        table = table - table[jnp.arange(len(sites)), target.domain.levels_at(state.position, sites)][:, None]
-        if target.incremental is None or not target.has_constraint:
+        if domain.max_levels == 2:
+            zero = jnp.where(current == 0, table[:, 0], table[:, 1])
+        else:
+            zero = table[jnp.arange(len(sites)), current]
+        table = table - zero[:, None]
+        if incremental is None or not target.has_constraint:
             return table
         return jnp.where(self._map_candidates(target.is_valid, target, state, sites), table, -jnp.inf)
 
@@ -217,45 +249,84 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
 
     def decide(self, density: JointDensity, due: Due, scan: Scan, size: int) -> Event:
         """Decide the next `size` updates from one table, up to the first that changes its site."""
-        domain, state = density.domain, scan.state
-        sites, noise = (jax.lax.dynamic_slice_in_dim(a, scan.place, size) for a in (due.sites, due.noise))
+        domain, state, sites, noise = density.domain, scan.state, due.sites, due.noise
+        if sites is not None:
+            sites, noise = (jax.lax.dynamic_slice_in_dim(a, scan.place, size) for a in (sites, noise))
         # Made before the state is written: what reads it later would keep a copy of it alive.
         table = materialize(partial(self.tabulate, density.target), state, scan.cache, sites)
         is_broken = jnp.isnan(table) | (table == jnp.inf)
         if domain.is_ragged:
-            exists = jnp.arange(domain.max_levels) < jnp.asarray(domain.num_levels)[sites][:, None]
+            num_levels = jnp.asarray(domain.num_levels)
+            num_levels = num_levels if sites is None else num_levels[sites]
+            exists = jnp.arange(domain.max_levels) < num_levels[:, None]
             table, is_broken = jnp.where(exists, table, -jnp.inf), is_broken & exists
         weights = jnp.where(is_broken, -jnp.inf, density.inverse_temperature * table)
-        levels = first_maximum(weights + noise)
+        levels = _choose_levels(weights + noise)
         if size == 1:
-            return _event(0, sites, levels, table, jnp.asarray(True), is_broken)
-        is_due = scan.place + jnp.arange(size) < due.number
-        changes = (levels != materialize(domain.levels_at, state.position, sites)) & is_due
+            assert sites is not None
+            return _event(sites[0], 0, levels, table, jnp.asarray(True), is_broken, 1)
+        if sites is None:
+            order, first, current = due.order, due.first, domain.to_levels(state.position)
+        else:
+            order, first = scan.place + jnp.arange(size), -scan.place
+            current = materialize(domain.levels_at, state.position, sites)
+        assert order is not None
+        assert first is not None
+        is_due = (order >= scan.place) & (order < due.number)
+        changes = (levels != current) & is_due
         is_change = jnp.any(changes)
-        last = jnp.minimum(size, due.number - scan.place) - 1
-        chosen = jnp.where(is_change, jnp.argmax(changes), last)
-        is_made = jnp.arange(size) <= jnp.minimum(chosen, last)
-        return _event(chosen, sites, levels, table, is_change, is_broken & is_made[:, None])
+        turn = jnp.min(jnp.where(changes, order, scan.place + size - 1))
+        place = (turn + first) % size
+        made = jnp.minimum(turn + 1, due.number)
+        # Chains that are done before others change nothing.
+        levels, table = jnp.where(is_change, levels, current), jnp.where(is_change, table, 0)
+        is_broken = is_broken & (is_due & (order < made))[:, None]
+        site = place if sites is None else sites[place]
+        return _event(site, place, levels, table, is_change, is_broken, made - scan.place)
+
+    def steps_together(self, target: Target) -> bool:
+        """Whether chains side by side wait for one another no longer than what they share saves."""
+        incremental, is_systematic = target.incremental, self.scan == "systematic"
+        if incremental is None or not is_systematic:
+            return False
+        return incremental.all_differences is not None or self._visits_every_site(target)
+
+    def _visits_every_site(self, target: Target) -> bool:
+        """Whether chains side by side had better stop at every site than at their own next change.
+
+        Sites they have in common are no lookups, and an update of the cache costs no more than finding them.
+        """
+        if self.table_size is not None or self.scan != "systematic" or target.incremental is None:
+            return False
+        return cheapest_table(target) > 1 and count_operations(target)[0] <= CHEAP_UPDATE
 
     def update(self, density: JointDensity, due: Due, scan: Scan) -> Scan:
         """Make all updates that are due."""
-        size = self._choose_table_size(density.target, len(due.sites))
-        due = due._replace(
-            sites=jnp.pad(due.sites, (0, size - 1)), noise=jnp.pad(due.noise, ((0, size - 1), (0, 0)))
-        )
+        if due.sites is not None and self._visits_every_site(density.target):
+            return make_updates(self, density, due, scan)
+        return self.update_by_tables(density, due, scan)
+
+    def update_by_tables(self, density: JointDensity, due: Due, scan: Scan) -> Scan:
+        """Make all updates that are due, from change to change."""
+        size = len(due.noise)
+        if due.sites is not None:
+            size = self._choose_table_size(density.target, size)
+            due = due._replace(
+                sites=jnp.pad(due.sites, (0, size - 1)), noise=jnp.pad(due.noise, ((0, size - 1), (0, 0)))
+            )
+        if size == 1:
+            return self.update_every_site(density, due, scan)
 
         def decide_and_apply(scan: Scan) -> Scan:
             return _apply(density.target, scan, self.decide(density, due, scan, size))
 
-        if size == 1:  # a loop of a known length, so that nothing is written back for chains that are done
-            return jax.lax.fori_loop(0, due.number, lambda _, scan: decide_and_apply(scan), scan)
         if density.target.incremental is None:
             return jax.lax.while_loop(lambda scan: scan.place < due.number, decide_and_apply, scan)
 
         # The cache is dear: it is updated only where there is a change, or more to decide.
         def is_pending(carry: tuple[Scan, Event]) -> Array:
             scan, event = carry
-            return event.is_change | (scan.place + size < due.number)
+            return any_mapped(event.is_change | (scan.place + size < due.number))
 
         def apply_and_decide(carry: tuple[Scan, Event]) -> tuple[Scan, Event]:
             scan = _apply(density.target, *carry)
@@ -265,6 +336,15 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
             is_pending, apply_and_decide, (scan, self.decide(density, due, scan, size))
         )
         return last._replace(num_broken=last.num_broken + event.num_broken)
+
+    def update_every_site(self, density: JointDensity, due: Due, scan: Scan) -> Scan:
+        """Make all updates that are due, one by one: a loop of a known length."""
+
+        def make_update(place: Array, scan: Scan) -> Scan:
+            scan = scan._replace(place=place)
+            return _apply(density.target, scan, self.decide(density, due, scan, 1))
+
+        return jax.lax.fori_loop(0, due.number, make_update, scan)
 
     def swap(self, key: Array, density: JointDensity, scan: Scan) -> Scan:
         """Take one site from level 1 to 0 and let the conditional distribution say which takes its place."""
@@ -296,22 +376,48 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
         if own.next_site is None:
             sites = jax.random.randint(jax.random.fold_in(key, 1), (size,), 0, domain.num_sites)
         else:
-            sites = (own.next_site + part * size + jnp.arange(size)) % domain.num_sites
+            # Chains side by side have made as many updates: said so that what is at a site is no lookup.
+            next_site = max_mapped(own.next_site)
+            sites = (next_site + part * size + jnp.arange(size)) % domain.num_sites
         noise = draws.gumbel(key, (size * domain.max_levels,)).reshape(size, -1)
-        return Due(sites, noise, jnp.minimum(size, self.num_updates - part * size))
+        number = jnp.minimum(size, self.num_updates - part * size)
+        if own.next_site is None or not self._decides_all(density.target, size):
+            return Due(sites, noise, number)
+        order = (jnp.arange(domain.num_sites) - own.next_site) % domain.num_sites
+        return Due(None, noise[jnp.minimum(order, size - 1)], number, order, own.next_site)
+
+    def _decides_all(self, target: Target, num_due: int) -> bool:
+        """Whether tables have all sites, in their own order: none is due twice, and none looked up."""
+        incremental, num_sites = target.incremental, target.domain.num_sites
+        if incremental is None or incremental.all_differences is None or self.table_size is not None:
+            return False
+        return 1 < num_due <= num_sites <= MAX_ROWS * cheapest_table(target)
 
     def _choose_table_size(self, target: Target, num_due: int) -> int:
         size = self.table_size or cheapest_table(target)
         return min(size, num_due, target.domain.num_sites)
 
 
+def _choose_levels(values: Array) -> Array:
+    """Index of the largest value of every row; of two, by one comparison."""
+    if values.shape[-1] != 2:
+        return first_maximum(values)
+    return (values[..., 1] > values[..., 0]).astype(jnp.int32)
+
+
 def _event(
-    chosen: Array | int, sites: Array, levels: Array, table: Array, is_change: Array, is_broken: Array
+    site: Array,
+    place: Array | int,
+    levels: Array,
+    table: Array,
+    is_change: Array,
+    is_broken: Array,
+    num_made: Array | int,
 ) -> Event:
-    level = levels[chosen]
-    num_broken = jnp.sum(is_broken).astype(jnp.int32)
-    num_made = jnp.asarray(chosen + 1, jnp.int32)
-    return Event(sites[chosen], level, table[chosen, level], num_made, is_change, num_broken)
+    """What the row of a table at a place leads to, for its site."""
+    level = levels[place]
+    num_broken, number = jnp.sum(is_broken).astype(jnp.int32), jnp.asarray(num_made, jnp.int32)
+    return Event(site, level, table[place, level], number, is_change, num_broken)
 
 
 def _apply(target: Target, scan: Scan, event: Event) -> Scan:
@@ -340,11 +446,16 @@ def cheapest_table(target: Target) -> int:
     domain = target.domain
     if target.incremental is None:
         return domain.num_sites if target.has_differences else 1
-    leaves, tree = jax.tree.flatten(target)
-    update, row = _count_operations(tree, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves))
+    update, row = count_operations(target)
     if target.has_constraint or update < domain.num_sites:
         return 1
     return max(1, round(math.sqrt(update / (CHANGED * max(row, 1)))))
+
+
+def count_operations(target: Target) -> tuple[float, float]:
+    """Floating-point operations of a cache update and of a row of a table."""
+    leaves, tree = jax.tree.flatten(target)
+    return _count_operations(tree, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves))
 
 
 @lru_cache(maxsize=256)
@@ -361,6 +472,27 @@ def _count_operations(tree: PyTree, leaves: tuple[Leaf, ...]) -> tuple[float, fl
 
     update = count(lambda target, *given: target.incremental.update(*given), site, site)
     return update, count(lambda target, *given: target.incremental.differences(*given), sites)
+
+
+@custom_vmap
+def make_updates(block: SiteGibbsBlock, density: JointDensity, due: Due, scan: Scan) -> Scan:
+    """Make the updates of one chain from change to change; of chains side by side, site after site."""
+    return block.update_by_tables(density, due, scan)
+
+
+@make_updates.def_vmap
+def _map_updates(
+    axis_size: int,
+    is_mapped: tuple[PyTree, ...],
+    block: SiteGibbsBlock,
+    density: JointDensity,
+    due: Due,
+    scan: Scan,
+) -> tuple[Scan, PyTree[bool]]:
+    axes = jax.tree.map(lambda mapped: 0 if mapped else None, tuple(is_mapped))
+    update = jax.vmap(SiteGibbsBlock.update_every_site, axes, axis_size=axis_size)
+    made = update(block, density, due, scan)
+    return made, jax.tree.map(lambda _: True, made)
 
 
 @jax.jit

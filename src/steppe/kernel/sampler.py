@@ -17,7 +17,7 @@ from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.parameters import Number, replace_parameters
 from steppe.kernel.start import check_gradient, check_start, flatten_start, start_array
-from steppe.kernel.types import ChainState, SamplerState, StepInfo, StepsTogether
+from steppe.kernel.types import ChainState, SamplerState, StepInfo
 from steppe.pytree import is_concrete
 from steppe.target import Target
 
@@ -54,12 +54,6 @@ class Sampler(eqx.Module):
     def chains_last(self) -> bool:
         """Whether many chains step faster where they stand on the last axis."""
         return any(block.chains_last for block in self.recipe.blocks)
-
-    @property
-    def steps_together(self) -> bool:
-        """Whether chains that change one site at a time lose nothing by stepping side by side."""
-        blocks = self.recipe.blocks
-        return all(isinstance(block, StepsTogether) and block.steps_together(self.target) for block in blocks)
 
     @property
     def evaluations_per_step(self) -> float:

@@ -20,7 +20,7 @@ from jaxtyping import PyTree
 
 from steppe.domain.base import Domain
 from steppe.kernel.sampler import Sampler
-from steppe.kernel.types import SamplerState, StepInfo
+from steppe.kernel.types import SamplerState, StepInfo, StepsTogether
 from steppe.run.adaptation.warmup import Observed, Searches, WarmupAdaptation, center_distance
 from steppe.run.devices import BLOCK_AXIS
 from steppe.run.observables import Followed, Readings
@@ -46,16 +46,22 @@ def choose_chain_block(sampler: Sampler, num_chains: int) -> int:
     """Return how many chains to run side by side: as many as fit the cache, in blocks without idle lanes."""
     recipe, domain = sampler.recipe, sampler.target.domain
     is_sequential = not recipe.uses_gradient and not sampler.chains_last
-    if is_sequential and not sampler.steps_together and num_chains < FEW_CHAINS:
+    is_together = is_sequential and _step_together(sampler)
+    if is_sequential and not is_together and num_chains < FEW_CHAINS:
         return 1
     ladder = find_tempered(recipe)
     num_states = (sampler.replicas or 1) * (1 if ladder is None else ladder.num_rungs)
     size = 4 * math.prod(domain.shape) * num_states
     lanes = MAX_LANES_LAST if sampler.chains_last else MAX_LANES
-    lanes = MAX_LANES_TOGETHER if is_sequential and sampler.steps_together else lanes
-    most = min(max(BLOCK_BYTES // size, 1), lanes)
+    most = min(max(BLOCK_BYTES // size, 1), MAX_LANES_TOGETHER if is_together else lanes)
     num_blocks = -(-num_chains // most)
     return -(-num_chains // num_blocks)
+
+
+def _step_together(sampler: Sampler) -> bool:
+    """Whether chains that change one site at a time lose nothing by stepping side by side."""
+    blocks, target = sampler.recipe.blocks, sampler.target
+    return all(isinstance(block, StepsTogether) and block.steps_together(target) for block in blocks)
 
 
 Seen = tuple[Observers | None, Readings | None]

@@ -86,7 +86,7 @@ class ChromaticBlock(ManyChainsBlock):
         uniforms = draws.uniform_columns(keys, density.domain.num_sites)
         energy, num_nonfinite = jnp.zeros(keys.shape, position.dtype), jnp.zeros(keys.shape, jnp.int32)
         carry: Carry = values, energy, num_nonfinite
-        if isinstance(sites, Conditionals) or not sites.coloring.stacks:
+        if density.target.pair_form is None or not sites.coloring.stacks:
             for color in sites.coloring.colors:
                 carry = _add(carry, sites.update(carry[0], color, color.slice(uniforms), over))
         else:

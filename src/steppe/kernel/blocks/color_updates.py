@@ -170,7 +170,7 @@ class Conditionals(NamedTuple):
         """Take positions as they are."""
         return position
 
-    def log_weights(self, values: Array, color: Color) -> Array:
+    def log_weights(self, values: Array, color: Color | PaddedColor) -> Array:
         """Return log-weights of the levels, an axis in front, up to a constant per site."""
         target = self.density.target
 
@@ -184,7 +184,7 @@ class Conditionals(NamedTuple):
         return self.density.inverse_temperature * (weights - largest)
 
     def update(
-        self, values: Array, color: Color, uniforms: Array, overrelaxation: Array
+        self, values: Array, color: Color | PaddedColor, uniforms: Array, overrelaxation: Array
     ) -> tuple[Array, int, Array]:
         """Move the sites of one colour; broken log-weights are left out, and counted."""
         domain, weights = self.density.domain, self.log_weights(values, color)

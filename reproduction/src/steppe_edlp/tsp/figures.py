@@ -55,14 +55,14 @@ def _draw_neighbourhoods(arrays: Arrays) -> "Figure":
         left.plot(
             swaps, profile[:, 1], color=color, marker="o", label=f"{kind} tour, cost {profile[0, 1]:.2f}"
         )
-        left.fill_between(swaps, profile[:, 0], profile[:, 2], color=color, alpha=0.2)
+        left.fill_between(swaps, profile[:, 0], profile[:, 1], color=color, alpha=0.2)
         right.plot(swaps, profile[:, 3], color=color, marker="o", label=f"{kind} tour")
         for place in (1, 2):  # further away both are like any other tour
             fraction, shift = profile[place, 3], 6 if kind == "flat" else -13
             write_beside(right, f"{fraction:.0%}", (place, fraction), (5, shift), fontsize=8)
     draw_limit(left, budget, is_across=True)
     write_beside(left, f"budget {budget:.2f}", (3.2, budget), (0, -12))
-    left.set_ylabel("cost (median, and 80 % of tours)")
+    left.set_ylabel("cost (median, and down to the cheapest tenth)")
     right.set_ylabel("fraction of tours within the budget")
     left.set_title("Cost of tours nearby")
     right.set_title("How many are still affordable")

@@ -18,7 +18,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "mathml",
 ]
-exclude_patterns = ["_build", "_ext", "_static", "figures", "images", "results", "results/*"]
+exclude_patterns = ["_build", "_ext", "_static", "figures", "images", "notebooks", "results", "results/*"]
 
 # Pages
 # A word in code such as `recipe` may name an attribute of several classes; it is then not linked.
@@ -51,6 +51,7 @@ html_static_path = ["_static"]
 html_css_files = ["steppe.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_context = {"default_mode": "auto"}
 html_theme_options = {
     "show_prev_next": True,
     "navigation_with_keys": False,

@@ -2,33 +2,44 @@
 
     python docs/figures/gallery.py [NAME ...]
 
-Runs the named examples, by default all of them, and makes their thumbnails anew.
+Runs the named examples, by default all of them, and makes their thumbnails anew; `--pages` runs none. Every
+example is written as a notebook beside the page, to be downloaded.
 """
 
 import ast
+import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from PIL import Image
-
 ROOT = Path(__file__).parents[2]
+NOTEBOOKS = ROOT / "docs" / "notebooks"
 THUMBNAILS = ROOT / "docs" / "images" / "gallery"
 WIDTH = 480
 COLORS = 48
 
 
 def main(names):
-    examples = sorted((ROOT / "examples").glob("*.py"))
+    examples = list_examples()
     for path in examples:
         if not names or path.stem in names:
             draw(path)
+    NOTEBOOKS.mkdir(exist_ok=True)
+    for path in examples:
+        (NOTEBOOKS / f"{path.stem}.ipynb").write_text(write_notebook(path), encoding="utf-8")
     (ROOT / "docs" / "gallery.md").write_text(write_page(examples), encoding="utf-8")
+
+
+def list_examples():
+    """Programs of the gallery, in the order of their names."""
+    return sorted((ROOT / "examples").glob("*.py"))
 
 
 def draw(path):
     """Run an example in a folder of its own and keep a small copy of its picture."""
+    from PIL import Image
+
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, str(path)], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         picture = Image.open(Path(folder) / "out" / "examples" / f"{path.stem}.png").convert("RGB")
@@ -37,11 +48,33 @@ def draw(path):
     small.quantize(COLORS).save(THUMBNAILS / f"{path.stem}.png", optimize=True)
 
 
+def write_notebook(path):
+    """The program as a notebook: what it does, its functions, and a call of `main`."""
+    source = path.read_text(encoding="utf-8")
+    text = (ast.get_docstring(ast.parse(source)) or "").replace(f"    python examples/{path.stem}.py\n\n", "")
+    title, _, body = text.partition("\n")
+    code = source.split('"""', 2)[2].partition('if __name__ == "__main__":')[0].strip()
+    show = f"main()\n\nfrom IPython.display import Image\n\nImage('out/examples/{path.stem}.png')"
+    cells = [("markdown", f"# {title}\n{body}"), ("code", code), ("code", show)]
+    made = {
+        "cells": [_write_cell(f"cell{index}", *cell) for index, cell in enumerate(cells)],
+        "metadata": {"language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+def _write_cell(name, kind, source):
+    cell = {"cell_type": kind, "id": name, "metadata": {}, "source": source.splitlines(keepends=True)}
+    return cell if kind == "markdown" else cell | {"execution_count": None, "outputs": []}
+
+
 def write_page(examples):
     """A section per example: its title, its picture, what it does, where it is."""
     lead = (
         "Programs of `examples/`, one question and one picture each. `python examples/NAME.py` runs one and "
-        "leaves the picture in `out/examples/`."
+        "leaves the picture in `out/examples/`; each can be downloaded as a notebook."
     )
     parts = ["# Gallery", lead]
     for path in examples:
@@ -50,7 +83,8 @@ def write_page(examples):
         body = rest.replace(f"    python examples/{path.stem}.py", "").strip()
         picture = THUMBNAILS / f"{path.stem}.png"
         shown = [f"![{title}](images/gallery/{path.stem}.png)"] if picture.exists() else []
-        parts += [f"## {title.rstrip('.')}", *shown, body, f"`examples/{path.stem}.py`"]
+        where = f"`examples/{path.stem}.py` · {{download}}`notebook <notebooks/{path.stem}.ipynb>`"
+        parts += [f"## {title.rstrip('.')}", *shown, body, where]
     return "\n\n".join(parts) + "\n"
 
 

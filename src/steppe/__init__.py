@@ -15,7 +15,7 @@ if _TYPE_CHECKING:
     from steppe import training
     from steppe.target.audit import GradientAudit, audit_gradient
     from steppe.compare import Comparison, compare
-    from steppe.domain import Binary, Categorical, Domain, Ordinal, Permutation, Product, Real, Spin
+    from steppe.domain import Binary, Categorical, Counts, Domain, Ordinal, Permutation, Product, Real, Spin
     from steppe.evidence import Evidence, log_normalizer
     from steppe.interop.dimod_sampler import SteppeSampler
     from steppe.modes import FlatModes, find_flat_modes
@@ -44,6 +44,7 @@ if _TYPE_CHECKING:
         "errors",
         "Binary",
         "Categorical",
+        "Counts",
         "Domain",
         "Ordinal",
         "Spin",
@@ -101,7 +102,17 @@ _PLACES = {
     "steppe": ("errors", "interop"),
     "steppe.target.audit": ("GradientAudit", "audit_gradient"),
     "steppe.compare": ("Comparison", "compare"),
-    "steppe.domain": ("Binary", "Categorical", "Domain", "Ordinal", "Permutation", "Product", "Real", "Spin"),
+    "steppe.domain": (
+        "Binary",
+        "Categorical",
+        "Counts",
+        "Domain",
+        "Ordinal",
+        "Permutation",
+        "Product",
+        "Real",
+        "Spin",
+    ),
     "steppe.evidence": ("Evidence", "log_normalizer"),
     "steppe.modes": ("FlatModes", "find_flat_modes"),
     "steppe.population": ("Population", "anneal_population"),

@@ -166,7 +166,7 @@ def log_normalizer(
     >>> import jax, steppe
     >>> target = steppe.targets.ising_lattice(3, coupling=0.2)
     >>> print(steppe.log_normalizer(target, key=jax.random.key(0)))
-    log Z = 6.652, summed over all states
+    log Z = 2.147, summed over all states
     """
     key = random_key("log_normalizer", key)
     annealed_chains = count("log_normalizer(num_annealed=...)", num_annealed, 0, error=RunError)

@@ -120,7 +120,7 @@ def anneal_population(
     >>> import jax, steppe
     >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.3)
     >>> found = steppe.anneal_population(target, key=jax.random.key(0), population=200)
-    >>> found.inverse_temperatures[-1]
+    >>> float(found.inverse_temperatures[-1])
     1.0
     """
     size = count("anneal_population(population=...)", population, 2, error=RunError)

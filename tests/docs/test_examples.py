@@ -1,6 +1,7 @@
 """The examples run as they are and end in a picture."""
 
 import os
+import runpy
 import subprocess
 import sys
 
@@ -12,9 +13,17 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 MOST_LINES = 90
 
 
-def test_there_are_ten_short_ones_or_more():
-    assert len(EXAMPLES) >= 10
+def test_there_are_fourteen_short_ones_or_more():
+    assert len(EXAMPLES) >= 14
     assert all(len(path.read_text(encoding="utf-8").splitlines()) <= MOST_LINES for path in EXAMPLES)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_has_a_thumbnail_and_its_notebook_is_the_program(path):
+    gallery = runpy.run_path(str(ROOT / "docs" / "figures" / "gallery.py"))
+    assert (ROOT / "docs" / "images" / "gallery" / f"{path.stem}.png").exists()
+    notebook = (ROOT / "docs" / "notebooks" / f"{path.stem}.ipynb").read_text(encoding="utf-8")
+    assert notebook == gallery["write_notebook"](path), "run `python docs/figures/gallery.py --pages`"
 
 
 @pytest.mark.slow

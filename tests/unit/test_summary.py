@@ -60,7 +60,7 @@ def test_text_shows_figures_verdicts_and_that_nothing_is_wrong():
         "4 moving",
     ):
         assert words in text
-    assert "Nothing has not converged" in text
+    assert "All sites have converged" in text
     assert "verdict" not in text  # a table of chains only where one has something to say
 
 

@@ -1,5 +1,6 @@
 """Findings: what is wrong with a run, a sentence each, with what to do about it."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from steppe.diagnostics.mixing import LOG_DENSITY, Mixing
 from steppe.diagnostics.quantity import Quantity
 from steppe.diagnostics.sites import MIN_DRAWS
 from steppe.diagnostics.swaps import judge_swaps
+from steppe.diagnostics.tails import MAX_TAIL, Tail
 
 # 100 for each of four chains: with fewer, R-hat and errors are themselves unreliable (Vehtari et al. 2021).
 MIN_EFFECTIVE = 400
@@ -41,12 +43,29 @@ def diagnose(mixing: Mixing) -> Diagnosis:
     # Chains that agree up to names of levels disagree on sites, and on nothing else that counts.
     of_sites = [] if chains.is_relabelled else _list_site_failures(mixing)
     follows = [*of_sites, *_list_rhat_failures(mixing)]
+    cut = [_describe_tail(mixing.tail)] if mixing.tail is not None else []
+    is_cut = mixing.tail is not None and mixing.tail.beyond > MAX_TAIL
     has_failed = of_chains or follows or chains.is_constant.any()
     causes = list(_list_proposal_failures(mixing)) if has_failed else []
     is_held = mixing.sites is not None and mixing.sites.is_held.any()
     is_explained = causes or (of_chains and not (is_held or chains.duplicates))
-    failures = [*causes, *of_chains, *([] if is_explained else follows)]
-    return Diagnosis(not failures, [*failures, *_list_remarks(mixing, has_failed=bool(failures))])
+    failures = [*causes, *of_chains, *([] if is_explained else follows), *(cut if is_cut else [])]
+    remarks = [*([] if is_cut else cut), *_list_remarks(mixing, has_failed=bool(failures))]
+    return Diagnosis(not failures, [*failures, *remarks])
+
+
+def _describe_tail(tail: Tail) -> str:
+    where = f"the largest count {tail.max_count} of site {tail.site}"
+    if tail.top == 0:
+        return (
+            f"Counts: no draw has {where}; less than {tail.beyond:.2g} of the mass of a site lies beyond it."
+        )
+    if math.isinf(tail.beyond):
+        amount = "nothing says how much lies beyond it, as counts do not fall off there"
+    else:
+        amount = f"at most about {tail.beyond:.2g} of the mass lies beyond it"
+    advice = " Raise `max_count`." if tail.beyond > MAX_TAIL else ""
+    return f"Counts: a fraction {tail.top:.2g} of draws has {where}, and {amount}.{advice}"
 
 
 def _list_proposal_failures(mixing: Mixing) -> Iterator[str]:

@@ -12,6 +12,7 @@ from steppe.diagnostics.quantity import Quantity, measure
 from steppe.diagnostics.sites import RHAT_LIMIT, SiteVerdicts, judge_sites
 from steppe.diagnostics.streamed import Streamed, StreamedRun
 from steppe.diagnostics.swaps import Swaps, measure_swaps
+from steppe.diagnostics.tails import Tail, estimate_tail
 from steppe.domain import Domain
 from steppe.errors import RunError
 from steppe.trace import Trace
@@ -78,6 +79,8 @@ class Mixing(NamedTuple):
         Observables that were followed while chains ran.
     num_reals
         Real coordinates among the quantities, which come behind the log-density.
+    tail
+        Mass beyond the largest count of a domain of counts, else `None`.
     """
 
     quantities: tuple[Quantity, ...]
@@ -97,6 +100,7 @@ class Mixing(NamedTuple):
     swaps: Swaps | None = None
     streams: tuple[Streamed, ...] = ()
     num_reals: int = 0
+    tail: Tail | None = None
 
     @property
     def log_density(self) -> Quantity:
@@ -163,6 +167,7 @@ def assess(
         swaps=measure_swaps(trace),
         streams=tuple(streams),
         num_reals=len(reals),
+        tail=None if levels is None else estimate_tail(trace.domain, levels),
     )
 
 

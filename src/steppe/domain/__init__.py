@@ -5,13 +5,14 @@ from steppe.domain.categorical import Categorical
 from steppe.domain.coordinates import Real
 from steppe.domain.permutation import Permutation
 from steppe.domain.product import Product
-from steppe.domain.real import Binary, Ordinal, Spin
+from steppe.domain.real import Binary, Counts, Ordinal, Spin
 
 __all__ = [
     "MAX_ENUMERATED",
     "MAX_INDEXED",
     "Binary",
     "Categorical",
+    "Counts",
     "Domain",
     "Ordinal",
     "Permutation",

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from steppe.errors import DomainError
 from steppe.pytree import is_concrete
@@ -258,6 +259,11 @@ class Domain:
         return np.asarray(self.num_levels) if is_by_site else self.max_levels
 
     @property
+    def truncated_sites(self) -> np.ndarray:
+        """Sites whose levels go on beyond the last one, which is a cut."""
+        return np.zeros(0, int)
+
+    @property
     def num_reals(self) -> int:
         """Number of real coordinates beside the sites; only a `Product` has any."""
         return 0
@@ -298,6 +304,10 @@ class Domain:
         """A position, or a batch of them, as the log-density takes it."""
         lead = position.shape[: position.ndim - len(self.shape)]
         return position.reshape((*lead, *self.site_shape, *self.shape[1:]))
+
+    def unflatten_levels(self, levels: Array) -> PyTree:
+        """Levels of shape `(..., num_sites)` in the shape of the sites, or by name on a `Product`."""
+        return levels.reshape((*levels.shape[:-1], *self.site_shape))
 
     def flatten(self, structured: Any) -> Array:
         """The inverse of `unflatten`: positions, or gradients, as kernels hold them."""

@@ -8,11 +8,11 @@ from steppe.domain.categorical import Categorical
 from steppe.domain.coordinates import Real
 from steppe.domain.permutation import Permutation
 from steppe.domain.product import Product
-from steppe.domain.real import Binary, Ordinal, Spin
+from steppe.domain.real import Binary, Counts, Ordinal, Spin
 from steppe.errors import DomainError
 
 KINDS: dict[str, Callable[..., Domain]] = {
-    kind.id: kind for kind in (Binary, Spin, Ordinal, Categorical, Permutation)
+    kind.id: kind for kind in (Binary, Spin, Ordinal, Counts, Categorical, Permutation)
 }
 # A description may ask for anything; nothing larger is put into memory.
 MAX_SITES = 2**27

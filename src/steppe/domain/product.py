@@ -91,6 +91,13 @@ class Product(Domain):
             found[name] = block.reshape((*lead, *part.site_shape, *part.shape[1:]))
         return found
 
+    def unflatten_levels(self, levels: Array) -> dict[str, Array]:
+        """Levels of every part by name."""
+        return {
+            name: levels[..., sites].reshape((*levels.shape[:-1], *part.site_shape))
+            for name, part, sites in self._places
+        }
+
     def flatten(self, structured: Mapping[str, Any]) -> Array:
         """The inverse of `unflatten`."""
         is_mapping = isinstance(structured, Mapping)
@@ -126,6 +133,11 @@ class Product(Domain):
 
     def value_table_of(self, variable: Variable) -> np.ndarray | None:
         return self.parts[variable.name].value_table
+
+    @property
+    def truncated_sites(self) -> np.ndarray:
+        """Those of all parts."""
+        return np.concatenate([sites.start + part.truncated_sites for _, part, sites in self._places])
 
     # ---- real coordinates ------------------------------------------------------------------------
 

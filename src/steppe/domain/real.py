@@ -12,6 +12,7 @@ from jax.typing import ArrayLike
 from steppe.arguments import checked
 from steppe.domain.base import Domain, SiteShape, show_sites, to_site_shape
 from steppe.errors import DomainError
+from steppe.validation import count
 
 
 class Ordinal(Domain):
@@ -100,6 +101,49 @@ class Ordinal(Domain):
 
     def __repr__(self) -> str:
         return f"Ordinal({show_sites(self.site_shape)}, levels={list(self.levels)})"
+
+
+class Counts(Ordinal):
+    """Counts 0, 1, 2, …, cut off at a largest one; a run says how much mass lies beyond it.
+
+    Parameters
+    ----------
+    num_sites
+        Number of sites, at least 1, or their shape.
+    max_count
+        Largest count, at least 1. Choose it so large that hardly a draw gets there.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, steppe
+    >>> from jax.scipy.special import gammaln
+    >>> poisson = lambda x: jnp.sum(x * jnp.log(3.0) - gammaln(x + 1))
+    >>> target = steppe.Target(poisson, steppe.Counts(2, max_count=30))
+    >>> run = steppe.sample(target, steppe.gibbs(), key=jax.random.key(0), num_draws=500)
+    >>> "beyond" in str(run.summary())
+    True
+    """
+
+    id = "counts"
+
+    @checked(DomainError)
+    def __init__(self, num_sites: SiteShape, max_count: int) -> None:
+        self.max_count = count("Counts(max_count=...)", max_count, error=DomainError, remedy="")
+        super().__init__(num_sites, self.max_count + 1)
+
+    @property
+    def truncated_sites(self) -> np.ndarray:
+        return np.arange(self.num_sites)
+
+    @property
+    def value_table(self) -> np.ndarray | None:
+        return None
+
+    def to_json(self) -> dict[str, object]:
+        return {**Domain.to_json(self), "max_count": self.max_count}
+
+    def __repr__(self) -> str:
+        return f"Counts({show_sites(self.site_shape)}, max_count={self.max_count})"
 
 
 class Binary(Ordinal):

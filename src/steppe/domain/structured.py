@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.tree_util import Partial
@@ -62,10 +63,45 @@ class AfterCache:
 
 
 @dataclasses.dataclass(frozen=True)
+class OnLevels:
+    """The same for functions of integer levels."""
+
+    domain: Domain
+
+    def __call__(self, function: Callable[..., PyTree], position: Array, *more: Array) -> PyTree:
+        """Return what the function makes of the levels of a position."""
+        return function(show_levels(self.domain, position), *more)
+
+
+def show_levels(domain: Domain, position: Array) -> PyTree:
+    """Return the levels of a position as integers, in the shape or under the names a log-density knows."""
+    return domain.unflatten_levels(domain.to_levels(position).astype(jnp.int32))
+
+
+def take_levels(domain: Domain, functions: Functions) -> Functions:
+    """Return functions of integer levels as functions of positions as kernels hold them."""
+    check_only(functions, "as_levels=True", ("log_density", "is_valid", "differences", "conditional"))
+    given = {name: function for name, function in functions._asdict().items() if function is not None}
+    return functions._replace(**{name: Partial(OnLevels(domain), f) for name, f in given.items()})
+
+
+def check_only(functions: NamedTuple, what: str, allowed: tuple[str, ...]) -> None:
+    """Refuse functions that do not go with what was declared."""
+    given = {name for name, function in functions._asdict().items() if function is not None}
+    refused = sorted(given - set(allowed))
+    if refused:
+        raise TargetError(
+            f"`Target({refused[0]}=...)` does not go with {what}: leave it out. These do: "
+            f"{', '.join(allowed)}."
+        )
+
+
+@dataclasses.dataclass(frozen=True)
 class OnMixed:
     """The same for functions of discrete and real parts together, at given real coordinates."""
 
     domain: Product
+    as_levels: bool
 
     def __call__(
         self, function: Callable[..., PyTree], reals: Array | None, position: Array, *more: Array
@@ -77,23 +113,17 @@ class OnMixed:
                 "by `steppe.mixed(...)`, or hold them fixed: `target.given({...})` is the target of the "
                 "discrete parts alone."
             )
-        structured = {**self.domain.unflatten(position), **self.domain.unflatten_reals(reals)}
-        return function(structured, *more)
+        domain = self.domain
+        parts = show_levels(domain, position) if self.as_levels else domain.unflatten(position)
+        return function({**parts, **domain.unflatten_reals(reals)}, *more)
 
 
-def take_mixed_positions(domain: Product, functions: Functions) -> Functions:
+def take_mixed_positions(domain: Product, functions: Functions, as_levels: bool) -> Functions:
     """Return functions of discrete and real parts as functions of discrete sites, reals to be given."""
-    refused = {"value_and_grad", "batched_value_and_grad", "differences", "incremental"}
-    given = {name for name, function in functions._asdict().items() if function is not None}
-    if given & refused:
-        raise TargetError(
-            f"`Target({sorted(given & refused)[0]}=...)` is not for a domain with real parts: leave it out. "
-            "`is_valid`, `interactions`, `conditional` and `multilinear` are."
-        )
-    wrapper = OnMixed(domain)
-    return functions._replace(
-        **{name: Partial(wrapper, getattr(functions, name), None) for name in sorted(given)}
-    )
+    check_only(functions, "real parts", ("log_density", "is_valid", "conditional"))
+    given = {name: function for name, function in functions._asdict().items() if function is not None}
+    wrapper = OnMixed(domain, as_levels)
+    return functions._replace(**{name: Partial(wrapper, f, None) for name, f in given.items()})
 
 
 def give_reals(functions: Functions, reals: Array) -> Functions:
@@ -114,7 +144,7 @@ def split_reals(domain: Domain, positions: Structured) -> tuple[Structured, Arra
     return discrete, domain.flatten_reals(positions)
 
 
-def take_flat_positions(domain: Domain, functions: Functions) -> Functions:
+def take_flat_positions(domain: Domain, functions: Functions, *, as_levels: bool = False) -> Functions:
     """Return the functions of a target as functions of positions as kernels hold them.
 
     Parameters
@@ -123,11 +153,17 @@ def take_flat_positions(domain: Domain, functions: Functions) -> Functions:
         Where the positions live.
     functions
         Named tuple of what was given to `Target`, each a pytree or `None`.
+    as_levels
+        Whether they take integer levels.
     """
-    if not isinstance(domain, Domain) or domain.is_flat:
+    if not isinstance(domain, Domain):
         return functions
     if isinstance(domain, Product) and domain.num_reals:
-        return take_mixed_positions(domain, functions)
+        return take_mixed_positions(domain, functions, as_levels)
+    if as_levels:
+        return take_levels(domain, functions)
+    if domain.is_flat:
+        return functions
     wrappers = {
         "log_density": OnStructure(domain),
         "value_and_grad": WithGradient(domain),

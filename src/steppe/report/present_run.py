@@ -72,7 +72,7 @@ def _judge(summary: "Summary") -> Verdict:
     if diagnosis.ok and diagnosis.findings:
         outcome = "not distinguishable"
     sentence = (
-        diagnosis.findings[0] if diagnosis.findings else "Nothing has not converged, and the chains agree."
+        diagnosis.findings[0] if diagnosis.findings else "All sites have converged, and the chains agree."
     )
     return Verdict(claim="The draws can be relied on.", outcome=outcome, sentence=sentence)
 

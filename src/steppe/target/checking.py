@@ -88,10 +88,15 @@ def _trace(name: str, function: Function, *arguments: PyTree[jax.ShapeDtypeStruc
     except Exception as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         seen = " and ".join(_describe(leaf) for leaf in jax.tree.leaves(arguments))
-        raise TargetError(
-            f"`{name}` failed on {seen}: {type(error).__name__}: {reason}. It must be a JAX "
-            "function of one such position."
-        ) from error
+        is_index = isinstance(error, TypeError) and "ndex" in reason and "integer" in reason
+        remedy = (
+            "Positions are floats, so that U can be differentiated: write a look-up `table[i, z[i]]` as "
+            "`jnp.sum(table * z)` with one-hot rows `z`, or give `Target(..., as_levels=True)` and get "
+            "integers."
+            if is_index
+            else "It must be a JAX function of one such position."
+        )
+        raise TargetError(f"`{name}` failed on {seen}: {type(error).__name__}: {reason}. {remedy}") from error
 
 
 def _trace_pair(

@@ -84,6 +84,7 @@ class Offers(TypedDict, total=False):
     interactions: ArrayLike | None
     conditional: Callable[[Array, Array], Array] | None
     multilinear: bool
+    as_levels: bool
 
 
 @dataclass_transform(field_specifiers=(dataclasses.field, eqx.field))
@@ -146,6 +147,10 @@ class Target(eqx.Module, metaclass=_TargetType):
         Whether `U` is linear in every single site (its number, or its one-hot row) with all others held, as
         sums of products of different sites are. The gradient then is the table of exact differences, at the
         cost of one evaluation; `build` compares it with differences at random states.
+    as_levels
+        Whether the functions take integer levels instead of the numbers and one-hot rows of the domain, so
+        that `logits[jnp.arange(n), z]` works on categories, and permutations are indices. Integers have no
+        gradient: samplers that weigh single changes, such as `gibbs()`, are for them.
     interactions
         Pairs of sites that interact, an integer array of shape `(num_pairs, 2)`: given all others, a site
         depends on its partners only. It lets `chromatic_gibbs` move all sites that do not interact at once.

@@ -64,6 +64,7 @@ class WrappedTarget(Target):
         interactions: ArrayLike | None = None,
         conditional: Callable[[Array, Array], Array] | None = None,
         multilinear: bool = False,
+        as_levels: bool = False,
     ) -> None:
         self.domain = domain
         self._is_linear = flag("Target(multilinear=...)", multilinear, error=TargetError)
@@ -78,7 +79,12 @@ class WrappedTarget(Target):
             incremental=_as_incremental(incremental),
             conditional=_as_optional_function("conditional", conditional),
         )
-        self._functions = take_flat_positions(domain, functions)
+        takes_levels = flag("Target(as_levels=...)", as_levels, error=TargetError)
+        if takes_levels and multilinear:
+            raise TargetError(
+                "`Target(as_levels=True, multilinear=True)`: integers have no gradient. Leave one out."
+            )
+        self._functions = take_flat_positions(domain, functions, as_levels=takes_levels)
 
     def given(self, reals: ArrayLike | Mapping[str, ArrayLike]) -> Target:
         """The target of the discrete parts with the real ones held fixed."""

@@ -17,7 +17,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
@@ -182,31 +182,28 @@ PEERS: dict[str, Callable[[VariableSelection], Callable[[int], np.ndarray]]] = {
 }
 
 
-def measure(num_columns: int, limit: float, peers: str) -> list[dict]:
+def measure(num_columns: int, limit: float, peers: str) -> Iterator[dict]:
     """One row for us and one for every peer."""
     target = make_target(num_columns)
     seconds, values, inclusion = run_steppe(target, NUM_SWEEPS[num_columns])
     _, long_values, long = run_steppe(target, 10 * NUM_SWEEPS[num_columns])
     ours = effective(values) / seconds
-    found = [
-        {
-            "columns": num_columns,
-            "name": "steppe",
-            "seconds": seconds,
-            "effective": effective(values),
-            "effective_per_second": ours,
-            "mean": float(values.mean()),
-            "mean_of_long_run": float(long_values.mean()),
-            "largest_error_of_inclusion": float(np.abs(inclusion - long).max()),
-        }
-    ]
-    report(found[0])
+    yield {
+        "columns": num_columns,
+        "name": "steppe",
+        "seconds": seconds,
+        "effective": effective(values),
+        "effective_per_second": ours,
+        "mean": float(values.mean()),
+        "mean_of_long_run": float(long_values.mean()),
+        "largest_error_of_inclusion": float(np.abs(inclusion - long).max()),
+    }
     for name, make in PEERS.items():
         if peers not in name:
             continue
         seconds, values = draw_until(make(target), NUM_PEER_STEPS[num_columns], limit)
         number = effective(values[None])
-        row = {
+        yield {
             "columns": num_columns,
             "name": name,
             "seconds": seconds,
@@ -215,9 +212,6 @@ def measure(num_columns: int, limit: float, peers: str) -> list[dict]:
             "mean": float(values.mean()),
             "ours_over_it": ours * seconds / number,
         }
-        found.append(row)
-        report(row)
-    return found
 
 
 def report(row: dict) -> None:
@@ -234,9 +228,13 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     limit = SHORT_SECONDS if given.short else np.inf
-    found = [row for columns in given.columns for row in measure(columns, limit, given.peers)]
-    if given.json is not None:
-        given.json.write_text(json.dumps(found, indent=1) + "\n")
+    found: list[dict] = []
+    for columns in given.columns:
+        for row in measure(columns, limit, given.peers):
+            found.append(row)
+            report(row)
+            if given.json is not None:  # row by row: some peers take long
+                given.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,13 @@ RESULTS = Path(__file__).parent / "results"
 
 def speed_tables() -> dict[str, str]:
     """Every table of the page by the name of its place there."""
-    return {"steps": steps(), "growth": growth(), "peers": peers(), "processes": processes()}
+    return {
+        "steps": steps(),
+        "growth": growth(),
+        "peers": peers(),
+        "selection": selection(),
+        "processes": processes(),
+    }
 
 
 def steps() -> str:
@@ -56,6 +62,23 @@ def peers() -> str:
         for row in recorded("speed_peers")
     ]
     heads = ("target", "sampler", "effective U per s", "effective M² per s", "mean log-density")
+    return table(heads, rows)
+
+
+def selection() -> str:
+    """Variable selection beside packages of probabilistic programs."""
+    rows = [
+        (
+            f"{row['columns']} columns",
+            row["name"],
+            plain(row["effective_per_second"]),
+            plain(row["effective"]),
+            f"{row['mean']:.2f}",
+            ratio(row.get("ours_over_it")),
+        )
+        for row in recorded("variable_selection")
+    ]
+    heads = ("target", "sampler", "effective U per s", "effective draws", "mean log-density", "ours over it")
     return table(heads, rows)
 
 

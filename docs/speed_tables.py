@@ -15,6 +15,7 @@ def speed_tables() -> dict[str, str]:
         "growth": growth(),
         "peers": peers(),
         "selection": selection(),
+        "small": small(),
         "processes": processes(),
     }
 
@@ -80,6 +81,15 @@ def selection() -> str:
     ]
     heads = ("target", "sampler", "effective U per s", "effective draws", "mean log-density", "ours over it")
     return table(heads, rows)
+
+
+def small() -> str:
+    """Single figures beside what is asked of them."""
+    rows = [
+        (name, plain(row["measured"]), "" if row["asked"] is None else plain(row["asked"]))
+        for name, row in recorded("speed_small").items()
+    ]
+    return table(("figure", "measured", "asked"), rows)
 
 
 def processes() -> str:

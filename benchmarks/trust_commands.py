@@ -55,12 +55,12 @@ class Victim(Protocol):
 
 
 class Fork:
-    """The command line in a fork of this process, without a word."""
+    """The command line in a fork of this process; what it says goes to a file."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], said: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # forking is warned of whether or not threads are running
-            self._process = FORKS.Process(target=be_command, args=(words,))
+            self._process = FORKS.Process(target=be_command, args=(words, said))
             self._process.start()
         self.kill = self._process.kill
 
@@ -75,11 +75,11 @@ class Fork:
         return self._process.exitcode
 
 
-def be_command(words: Sequence[str]) -> None:
+def be_command(words: Sequence[str], said: Path) -> None:
     """What a fork does."""
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
-    os.dup2(silence, 2)
+    output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
     command_line([*words])
 
 
@@ -95,7 +95,7 @@ class Campaign:
         self.folder, self.rng, self.is_new = folder, random.Random(seed), True
         self.found: Counter[str] = Counter(dict.fromkeys(("kills", *BAD), 0))
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
-        self.whole = folder / "whole"
+        self.whole, self.said = folder / "whole", folder / "said.txt"
         run = ["run", *REQUEST, *SIZE, *OFTEN, "--out"]
         assert self.finish([*run, str(self.whole)]) == 0
         self.seconds = {}
@@ -112,17 +112,18 @@ class Campaign:
 
     def finish(self, words: Sequence[str]) -> int:
         """Run a command to its end; its exit code."""
-        return self.start(words).wait()
+        code = self.start(words).wait()
+        if code:
+            print(f"{words} failed: {self.said.read_text(errors='replace')[-2000:]}", flush=True)
+        return code
 
     def start(self, words: Sequence[str]) -> Victim:
         """Start a command."""
         if self.is_new:
-            return subprocess.Popen(
-                [sys.executable, "-m", "steppe", *words],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        return Fork(words)
+            with self.said.open("wb") as output:
+                command = [sys.executable, "-m", "steppe", *words]
+                return subprocess.Popen(command, stdout=output, stderr=output)
+        return Fork(words, self.said)
 
     def choose_moment(self, words: Sequence[str], path: Path) -> Callable[[], bool]:
         """A random moment: of the time that the command takes, or of what it writes."""
@@ -144,6 +145,8 @@ class Campaign:
         code = process.wait()
         is_killed = code == -signal.SIGKILL
         print(f"{words[0]}, {'new process' if self.is_new else 'fork'}: ended {code}", flush=True)
+        if code not in (0, -signal.SIGKILL):
+            print(self.said.read_text(errors="replace")[-2000:], flush=True)
         self.found["kills"] += is_killed
         self.found[f"kills of {words[0]}"] += is_killed
         self.found["kills of new processes"] += is_killed and self.is_new
@@ -178,8 +181,9 @@ class Campaign:
         """Kill a merge, until one is done: what is merged is there with all rows, or not at all."""
         words = ["merge", str(self.whole), "--out", str(out), "--json"]
         code = self.kill_at_random(words, out)
-        if code and not (out / "run.json").exists():
-            self.found["failed"] += self.finish(words) != 0
+        if code and not (out / "run.json").exists() and self.finish(words):
+            self.found["failed"] += 1
+            return
         self.found["falsely damaged"] += bool(RunDirectory(out).problems())
         self.found["different"] += digest(arrays_of(out)) != digest(self.expected)
 
@@ -199,10 +203,12 @@ def main() -> None:
             campaign.is_new = campaign.found["kills of new processes"] < options.new
             campaign.live(path)
             shutil.rmtree(path)
+            print(json.dumps(campaign.found), flush=True)
         campaign.is_new = False
         while campaign.found["kills of merge"] < options.merges:
             campaign.merge(path)
-            shutil.rmtree(path)
+            shutil.rmtree(path, ignore_errors=True)
+            print(json.dumps(campaign.found), flush=True)
     print(*(f"{count} {what}" for what, count in campaign.found.items()), sep="\n")
     print(json.dumps(campaign.found))
     sys.exit(1 if any(campaign.found[kind] for kind in BAD) else 0)

@@ -19,9 +19,12 @@ from steppe.diagnostics.exact import expected_total_variation
 from steppe.diagnostics.flatness import local_entropy, local_entropy_ball, local_entropy_enumerated
 from steppe.diagnostics.flatness.annealed import _untransform, _with_interval
 from steppe.diagnostics.flatness.basins import basins_of_table
+from steppe.diagnostics.neighbours import after, gains
 from steppe.diagnostics.sites import site_rhat
+from steppe.diagnostics.spectrum import interaction_spectrum
 from steppe.diagnostics.streamed import Streamed
-from steppe.errors import DomainError
+from steppe.diagnostics.swaps import measure_swaps
+from steppe.errors import DamagedRunError, DomainError
 from steppe.intervals import split_level
 from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
 from steppe.kernel.keys import Keys
@@ -34,7 +37,8 @@ from steppe.run.observers import Observers
 from steppe.run.plan import make_plan
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.glance import glance
-from steppe.run.storage.shards import _count_rows
+from steppe.run.storage.journal import read_newest
+from steppe.run.storage.shards import _count_rows, open_parts
 from steppe.targets.rbm_normalizer import anneal_rbm
 from steppe.trace import Trace
 from unit.synthetic import fair_bits, trace_of
@@ -283,6 +287,8 @@ def test_two_streamed_chains_have_the_rhat_of_their_halves():
     expected = np.sqrt(1 - 1 / 2048 + halves.mean(axis=1).var(ddof=1) / within)
     assert expected > 1.01
     assert streamed.summarize().rhat == pytest.approx(expected, abs=1e-4)
+    seldom = streamed._replace(every=3)
+    assert seldom.pooled_time == pytest.approx(3 * values.size / streamed.summarize().ess)
 
 
 def test_ties_at_a_large_log_density_are_told_from_rises_by_its_rounding():
@@ -359,10 +365,64 @@ def test_an_observable_is_looked_at_as_often_as_was_asked_for(every):
     assert float(readings.acceptance_rate) == float(readings.num_flips) == len(states)
 
 
-def test_a_run_of_replicas_is_whole_on_disk(tmp_path):
+def test_runs_of_replicas_are_whole_on_disk_and_looked_at_row_by_row(tmp_path):
     target = steppe.Target(lambda bits: jnp.sum(bits) / 2, steppe.Binary(3))
     ensemble = steppe.robust_ensemble(replicas=2, coupling_variance=1.0)
-    counts = {"num_chains": 5, "num_warmup": 1, "num_draws": 3, "chain_block": 4}
-    steppe.sample(target, ensemble, key=KEY, out=tmp_path / "run", progress=False, **counts)
-    assert RunDirectory(tmp_path / "run").problems() == []
-    assert _count_rows([RunDirectory(tmp_path / "run")]) == 4
+    paths = [tmp_path / "long", tmp_path / "short"]
+    for path, num_draws in zip(paths, (3, 2), strict=True):
+        counts = {"num_chains": 5, "num_warmup": 1, "num_draws": num_draws, "chain_block": 4}
+        steppe.sample(target, ensemble, key=KEY, out=path, progress=False, **counts)
+    assert [RunDirectory(path).problems() for path in paths] == [[], []]
+    assert _count_rows([RunDirectory(path) for path in paths]) == 3
+    parts = open_parts([RunDirectory(paths[0])])
+    assert parts.cut(4).ends == [4]
+    with pytest.raises(DamagedRunError, match="commit of row 3"):
+        parts.cut(3)
+    assert glance(paths[0]).recent["log_density"].shape[:2] == (5, 4)
+    commit = (paths[0] / "journal.jsonl").read_bytes().splitlines()[-1]
+    damaged = commit.replace(b'"num_rows":4', b'"num_rows":5')
+    assert [one.num_rows for one in read_newest(b"\n".join([b"cut", damaged, commit, b""]))] == [4]
+
+
+def test_round_trips_are_those_between_the_first_and_the_last_row():
+    trace = trace_of(fair_bits(num_chains=2, num_draws=3))
+    rates = np.array([[[0.2, 0.4]] * 3, [[0.6, 0.8]] * 3])
+    trips = np.array([[1, 2, 5], [0, 3, 3]])
+    swaps = measure_swaps(trace._replace(arrays={**trace.arrays, "swap_rate": rates, "round_trips": trips}))
+    assert swaps is not None
+    np.testing.assert_allclose(swaps.rates, [0.4, 0.6])
+    assert (swaps.round_trips, swaps.num_rows, swaps.num_rungs) == (7, 6, 3)
+
+
+def test_the_spread_of_interactions_under_the_target_weighs_every_state():
+    target = polynomial_target(steppe.Binary(3), 2.0)
+    states = np.asarray(target.domain.enumerate())
+    found = interaction_spectrum(target, states, exact=True)
+    weights = np.exp(found.log_density - np.logaddexp.reduce(found.log_density))
+    pooled, weights = found.eigenvalues.ravel(), np.repeat(weights / 3, 3)
+    lower, upper = np.quantile(pooled, [0.25, 0.75], weights=weights, method="inverted_cdf")
+    assert found.exact_under_target is not None
+    assert found.exact_under_target["iqr"] == pytest.approx(upper - lower, rel=1e-5)
+    mean = weights @ pooled
+    std = np.sqrt(weights @ (pooled - mean) ** 2)
+    assert found.exact_under_target["std"] == pytest.approx(std, rel=1e-5)
+
+
+def test_every_change_of_a_tour_gains_what_the_table_says():
+    distances = jnp.asarray(np.random.default_rng(2).random((5, 5)))
+
+    def shorten(order):
+        here = order.astype(int)
+        return -jnp.sum(distances[here, jnp.roll(here, 1)])
+
+    target = steppe.Target(shorten, steppe.Permutation(5))
+    position = jnp.asarray([2.0, 0, 3, 1, 4])
+
+    @jax.jit
+    def look(position):
+        table, is_change = gains(target, position)
+        states = jax.vmap(lambda change: after(target, position, change))(jnp.arange(table.size))
+        return table, is_change, jax.vmap(target.log_density)(states) - target.log_density(position)
+
+    table, is_change, made = map(np.asarray, look(position))
+    np.testing.assert_allclose(table[is_change], made[is_change], atol=1e-5)

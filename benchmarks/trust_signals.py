@@ -4,9 +4,8 @@
     python benchmarks/trust_signals.py --signals 6
 
 Processes sample without end into a directory, with the default interval between commits; each gets one
-signal at a random moment after its first commit, when there are rows that are not committed. It must end with
-the exit code of the signal, commit those rows, and leave a directory in which nothing is damaged or
-unfinished.
+signal at a random moment after its first rows, most of them before its first commit. It must end with the
+exit code of the signal, commit the rows, and leave a directory in which nothing is damaged or unfinished.
 """
 
 import argparse
@@ -46,13 +45,25 @@ def start(path: Path, programs: Path) -> int:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
         counts = {"num_warmup": 0, "num_draws": 10**9, "num_chains": 4}
-        steppe.sample(paper_bernoulli(), steppe.dmala(), key=jax.random.key(0), out=path, **counts)
+        steppe.sample(
+            paper_bernoulli(),
+            steppe.dmala(),
+            key=jax.random.key(0),
+            out=path,
+            on_chunk=lambda _: has_rows(path).touch(),
+            **counts,
+        )
     except KeyboardInterrupt:
         code = 130
     except SystemExit as ending:
         code = int(ending.code or 0)
     finally:
         os._exit(code)
+
+
+def has_rows(path: Path) -> Path:
+    """File that is there once a run has rows."""
+    return path.with_suffix(".rows")
 
 
 def main() -> None:
@@ -68,7 +79,7 @@ def main() -> None:
         for index in range(number):
             path, sent = Path(folder) / str(index), rng.choice(list(CODES))
             child = start(path, Path(folder) / "programs")
-            while not num_commits(path):
+            while not has_rows(path).exists():
                 time.sleep(0.01)
             time.sleep(rng.uniform(0.5, 4.0))
             before = num_commits(path)

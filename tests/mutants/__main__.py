@@ -2,6 +2,7 @@
 
     PYTHONPATH=tests python -m mutants              # 200 of each package; goes on where it was stopped
     PYTHONPATH=tests python -m mutants --package kernel --again  # survivors once more, after new tests
+    PYTHONPATH=tests python -m mutants --again --thorough  # survivors, with all tests of those files
     PYTHONPATH=tests python -m mutants --planted    # the bugs of planted.toml
     PYTHONPATH=tests python -m mutants --show       # what is known so far
 
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--again", action="store_true", help="try survivors again, after new tests")
+    parser.add_argument("--thorough", action="store_true", help="with all tests of the files that touch them")
     parser.add_argument("--planted", action="store_true", help="try the bugs of planted.toml alone")
     parser.add_argument("--show", action="store_true", help="try nothing")
     parser.add_argument(
@@ -50,7 +52,15 @@ def main() -> None:
         server = Server()
         make_map(server, options.tests, say)
         packages = options.package or PACKAGES
-        try_mutants(packages, options.number, options.seed, server, options.again, say)
+        try_mutants(
+            packages,
+            options.number,
+            options.seed,
+            server,
+            say,
+            again=options.again,
+            is_thorough=options.thorough,
+        )
         server.close()
     show()
 

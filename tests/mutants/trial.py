@@ -178,10 +178,12 @@ def try_mutants(
     number: int,
     seed: int,
     server: Server,
-    again: bool,
     say: Callable[[str], None],
+    *,
+    again: bool = False,
+    is_thorough: bool = False,
 ) -> None:
-    """Try those of the sample that have no outcome yet, the packages in turn; with `again`, survivors too."""
+    """Try those of the sample that have no outcome yet, the packages in turn; or `again` those that lived."""
     touches, imported = read_map(), list_imported()
     samples = [sample_mutants(package, number, seed) for package in packages]
     known = {outcome.name: outcome.outcome for outcome in read_outcomes()}
@@ -191,10 +193,10 @@ def try_mutants(
                 continue
             mutant = sample[index]
             before = known.get(mutant.name)
-            if before == KILLED or (before is not None and not again):
+            if before == KILLED or (before is None) == again:
                 continue
             began = time.monotonic()
-            outcome = run_mutant(package, mutant, touches, server, imported, is_thorough=before is not None)
+            outcome = run_mutant(package, mutant, touches, server, imported, is_thorough=is_thorough)
             with FILE.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(outcome._asdict()) + "\n")
             wall = time.monotonic() - began

@@ -28,6 +28,7 @@ from steppe.errors import DamagedRunError, DomainError
 from steppe.intervals import split_level
 from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
 from steppe.kernel.keys import Keys
+from steppe.kernel.permutation_coupling import CHANGES
 from steppe.kernel.types import ChainState, SamplerState, StepInfo
 from steppe.run.adaptation.robbins_monro import RobbinsMonro
 from steppe.run.adaptation.warmup import Observed, Searches, resolve_adaptation
@@ -426,3 +427,20 @@ def test_every_change_of_a_tour_gains_what_the_table_says():
 
     table, is_change, made = map(np.asarray, look(position))
     np.testing.assert_allclose(table[is_change], made[is_change], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_moves_of_an_order_change_what_is_held_as_its_places_do(kind):
+    """`held[p, q]` is what the item of place q is worth at place p; every pair of places, by brute force."""
+    held = np.random.default_rng(3).normal(size=(5, 5))
+    found = np.asarray(jax.jit(CHANGES[kind])(jnp.asarray(held)))
+    for first, last in product(range(5), repeat=2):
+        items, (low, high) = list(range(5)), sorted((first, last))
+        if kind == "swap":
+            items[first], items[last] = items[last], items[first]
+        elif kind == "two_opt":
+            items[low : high + 1] = items[low : high + 1][::-1]
+        else:
+            items.insert(last, items.pop(first))
+        change = sum(held[place, item] for place, item in enumerate(items)) - np.trace(held)
+        assert found[first, last] == pytest.approx(change, abs=1e-5)

@@ -124,8 +124,8 @@ def test_committees_are_solved_and_counted_by_their_majority():
         found = solve(facing, KEY, num_rates=50, sweeps_per_rate=4)
         assert int(found.errors) == 0
         units = np.asarray(found.weights)
-        seen = problem.patterns.reshape(len(problem.labels), 3, -1).swapaxes(0, 1) if tree else None
-        sums = np.einsum("kpn,kn->kp", seen, units) if tree else units @ problem.patterns.T
+        parts = problem.patterns.reshape(len(problem.labels), 3, -1).swapaxes(0, 1) if tree else None
+        sums = units @ problem.patterns.T if parts is None else np.einsum("kpn,kn->kp", parts, units)
         assert (np.sign(np.sign(sums).sum(axis=0)) == problem.labels).all()
 
 

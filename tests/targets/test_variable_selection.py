@@ -90,6 +90,7 @@ def test_differences_are_those_of_the_log_density(prior):
     plain = steppe.Target(target.log_density, target.domain)
 
     def errors(model):
+        assert form.all_differences is not None
         cache, expected = form.init(model), plain.differences(model)
         tables = form.differences(cache, model, sites[::-1])[::-1], form.all_differences(cache, model)
         return jnp.stack([jnp.abs(table - expected).max() for table in tables])

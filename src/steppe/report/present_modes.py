@@ -89,14 +89,12 @@ def _tabulate_curves(found: "FlatModes") -> Table:
     curves, names = found.curves, [_name(rank, found[rank]) for rank in found.curve_modes]
     columns = [Column(key="strength", label=curves.label, digits=3)]
     columns += [Column(key=f"mode{i}", label=name, digits=2) for i, name in enumerate(names)]
-    rows = [
-        {"strength": float(strength)}
-        | {
-            f"mode{i}": estimate_from_error(float(value), float(error)) if np.isfinite(value) else None
-            for i, (value, error) in enumerate(zip(values, errors, strict=True))
-        }
-        for strength, values, errors in zip(curves.strengths, curves.values.T, curves.errors.T, strict=True)
-    ]
+    rows: list[dict[str, Cell]] = []
+    for strength, values, errors in zip(curves.strengths, curves.values.T, curves.errors.T, strict=True):
+        row: dict[str, Cell] = {"strength": float(strength)}
+        for i, (value, error) in enumerate(zip(values, errors, strict=True)):
+            row[f"mode{i}"] = estimate_from_error(float(value), float(error)) if np.isfinite(value) else None
+        rows.append(row)
     return Table(key="strengths", title=f"U after ({found.risk})", columns=columns, rows=rows, is_detail=True)
 
 

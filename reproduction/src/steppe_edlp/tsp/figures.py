@@ -144,8 +144,8 @@ def _draw_density(
     if np.ptp(values) == 0:
         return
     width = SMOOTHING * values.std()
-    ends = np.clip([values.min() - 3 * width, values.max() + 3 * width], *limits)
-    at = np.linspace(*ends, 200)
+    low, high = np.clip([values.min() - 3 * width, values.max() + 3 * width], *limits)
+    at = np.linspace(low, high, 200)
     mirrored = [values, *(2 * limit - values for limit in limits if np.isfinite(limit))]
     sources = np.concatenate(mirrored)
     heights = np.exp(-0.5 * ((at[:, None] - sources) / width) ** 2).sum(axis=1) / (width * len(values))

@@ -1,5 +1,17 @@
 """The fixtures of every test, and quick compilation; see `suite`."""
 
-from suite import float64, interruptible, pytest_collection_modifyitems, pytest_runtest_teardown
+from suite import (
+    float64,
+    interruptible,
+    pytest_collection_modifyitems,
+    pytest_runtest_protocol,
+    pytest_runtest_teardown,
+)
 
-__all__ = ["float64", "interruptible", "pytest_collection_modifyitems", "pytest_runtest_teardown"]
+__all__ = [
+    "float64",
+    "interruptible",
+    "pytest_collection_modifyitems",
+    "pytest_runtest_protocol",
+    "pytest_runtest_teardown",
+]

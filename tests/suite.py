@@ -1,6 +1,7 @@
 """Shared fixtures of both packages. Tests run in float32, the default, unless they ask for float64."""
 
 import os
+import resource
 import signal
 
 # Programs of the tests are not kept on disk, nor those of processes that they start.
@@ -25,6 +26,8 @@ from random import Random
 import jax
 import pytest
 from jaxtyping import install_import_hook
+
+from tiers import read_listed
 
 # `make test-shapes` checks shapes and types of the kernel and of the loop over steps at every call, which is
 # while a program is traced. Not in `parameters`, whose declarations stand for numbers, nor in `compose`,
@@ -60,11 +63,36 @@ LOOK_EVERY = 20
 finished = count(1)
 
 
+@pytest.hookimpl(tryfirst=True)  # before the marks choose what runs
 def pytest_collection_modifyitems(items):
-    """Put tests in a random order, if one is asked for: `STEPPE_TEST_SHUFFLE=1` and other seeds."""
+    """Mark cases that cost too much for the fast tier; put tests in a random order, if one is asked for.
+
+    `STEPPE_TEST_SHUFFLE=1` and other seeds ask for one.
+    """
+    listed = read_listed()
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.slow)
     seed = os.environ.get("STEPPE_TEST_SHUFFLE")
     if seed:
         Random(seed).shuffle(items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Write what a test costs in processor time to the file named by `STEPPE_TEST_TIMES`, if one is."""
+    before = _read_processor_time()
+    outcome = yield
+    if path := os.environ.get("STEPPE_TEST_TIMES"):
+        with Path(path).open("a", encoding="utf-8") as file:
+            file.write(f"{_read_processor_time() - before:.3f}\t{item.nodeid}\n")
+    return outcome
+
+
+def _read_processor_time() -> float:
+    """Seconds of this process and of the children it has waited for."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def pytest_runtest_teardown():

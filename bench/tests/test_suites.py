@@ -28,6 +28,7 @@ def small_suite():
     return Suite("A square", "cut", True, 0.05, lambda: [instance], 1, ("Drawn by hand.",))
 
 
+@pytest.mark.slow
 def test_every_method_finds_the_best_cut_of_a_square_and_the_table_says_so():
     suite, lines = small_suite(), []
     methods = [method for method in list_methods(targets.max_cut(SQUARE)) if method != "qqa"]

@@ -85,6 +85,7 @@ def test_draws_of_other_hyper_parameters_have_another_digest():
     assert records.digest_draws(first) != records.digest_draws(second)
 
 
+@pytest.mark.slow
 def test_chains_go_on_from_their_checkpoint(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20, 3))

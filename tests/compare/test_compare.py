@@ -28,6 +28,7 @@ def rows(comparison, table):
     return {row["sampler"]: row for row in comparison.results.table(table).rows}
 
 
+@pytest.mark.slow
 def test_every_sampler_spends_the_same_number_of_evaluations(comparison):
     for row in rows(comparison, "spending").values():
         spent = row["cost"] * row["steps"] / 0.8

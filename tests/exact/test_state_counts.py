@@ -16,6 +16,7 @@ from steppe.errors import RunError
 from steppe.kernel.density import mean_roughness
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "domain",
     [steppe.Binary(8), pytest.param(steppe.Categorical(5, 3), marks=pytest.mark.slow)],

@@ -161,6 +161,7 @@ def test_kernel_alone_adapts_its_step_size_in_warmup_and_then_keeps_it():
     assert mcmc.get_samples()["bits"].shape == (20, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "recipe",
     [steppe.edmala(), pytest.param(steppe.gibbs(scan="systematic"), marks=pytest.mark.slow)],

@@ -365,6 +365,7 @@ def test_risk_over_scenarios_is_that_of_their_values(risk):
         )
 
 
+@pytest.mark.slow
 def test_scenarios_of_a_function_are_drawn_in_one_program_and_fresh_for_another_key():
     first, second = (
         steppe.robust(NOMINAL, scenario=scenario, num_samples=8, key=jax.random.key(k)) for k in (0, 1)

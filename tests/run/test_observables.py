@@ -75,6 +75,7 @@ def test_statistics_are_those_of_the_kept_draws(recipe):
             assert np.array_equal(found.counts, counted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", cases(("none", "stats"), fast=("none",)))
 def test_what_is_kept_changes_no_number(keep):
     assert_same(run(keep="draws"), run(keep=keep))

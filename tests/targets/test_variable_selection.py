@@ -167,6 +167,7 @@ def test_many_columns_are_decided_from_one_table():
     assert cheapest_table(made("g", num_rows=60, num_columns=20)) >= 8
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The gradient explains next to nothing")
 def test_proposals_from_exact_differences_are_accepted_more_often_than_from_the_gradient():
     target = made("g", num_rows=60, num_columns=20)

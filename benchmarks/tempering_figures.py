@@ -1,13 +1,13 @@
 """What parallel tempering reaches where the answer is known, one figure at a time.
 
-    python -m tempering_figures distance mixtures coverage barrier swaps --out tempering_figures.json
+    python -m tempering_figures distance mixtures planted coverage barrier swaps --out tempering_figures.json
 
-distance: total variation of 2²⁰ draws from four bits (16 states) and from a 4 × 4 Ising lattice (β = 0.6,
-h = 0.1), beside that of as many independent draws (mean of five sets). mixtures: weights of modes of mixtures
-with 10 and 200 sites, in standard errors over 16 chains. coverage: how many of 200
-intervals of `log Z` hold the exact value. barrier: Λ of the adapted ladder over the integral of the exact
-one. swaps: CPU time of a tempered run of an RBM (784 × 500) with 16 rungs over that of 16 chains of its base,
-nine alternations, with a 95 % interval by Student's t of their logarithms.
+distance: total variation of 2²⁰ draws from four bits (16 states) and from a 4 × 4 Ising lattice (β = 0.6, h
+= 0.1), beside that of as many independent draws (mean of five sets). mixtures: weights of modes of mixtures
+with 10 and 200 sites, in standard errors over 16 chains. planted: the same of planted wells and a plateau.
+coverage: how many of 200 intervals of `log Z` hold the exact value. barrier: Λ of the adapted ladder over
+the integral of the exact one. swaps: CPU time of a tempered run of an RBM (784 × 500) with 16 rungs over
+that of 16 chains of its base, nine alternations, with a 95 % interval by Student's t of their logarithms.
 """
 
 import argparse
@@ -97,7 +97,29 @@ def weigh_modes(options: argparse.Namespace) -> dict:
     }
 
 
+def weigh_planted(options: argparse.Namespace) -> dict:
+    """Weights of wells and plateau: `exp U` is a sum over them, each a known sum over distances."""
+    found = {}
+    for num_sites, num_wells in ((30, 4), (60, 8)):
+        target = targets.planted_plateau(0, num_sites=num_sites, num_wells=num_wells, slope=2.0).target
+        away = np.arange(num_sites + 1)
+        levels = target.lifts[:, None] - target.slope * np.maximum(away, target.floors[:, None])
+        exact = np.array([math.comb(num_sites, k) for k in away]) * np.exp(np.float64(levels))
+        weights = exact.sum(axis=1) / exact.sum()
+
+        def share(states: np.ndarray, target=target) -> np.ndarray:
+            distances = jax.vmap(target._distances)(states)
+            return jax.nn.softmax(target.lifts - target.slope * jax.numpy.maximum(distances, target.floors))
+
+        found[f"{num_sites} sites, {num_wells} wells"] = weigh_by(target, weights, share)
+    return found
+
+
 def weigh(target: steppe.Target, weights: np.ndarray, sites: np.ndarray) -> dict:
+    return weigh_by(target, weights, lambda states: targets.mixture_responsibilities(weights, sites, states))
+
+
+def weigh_by(target: steppe.Target, weights: np.ndarray, share: Callable) -> dict:
     run = steppe.sample(
         target,
         steppe.parallel_tempering(base=steppe.gibbs()),
@@ -107,7 +129,7 @@ def weigh(target: steppe.Target, weights: np.ndarray, sites: np.ndarray) -> dict
         progress=False,
     )
     states = run.positions.reshape(-1, target.domain.num_sites)
-    shares = np.asarray(targets.mixture_responsibilities(weights, sites, states))
+    shares = np.asarray(share(states))
     means = shares.reshape(16, 8000, -1).mean(axis=1)
     error = means.std(axis=0, ddof=1) / 4
     off = np.abs(means.mean(axis=0) - weights) / error
@@ -206,6 +228,7 @@ def time_swaps(options: argparse.Namespace, num_steps: int = 60, num_pairs: int 
 FIGURES: dict[str, Callable[[argparse.Namespace], dict]] = {
     "distance": measure_distances,
     "mixtures": weigh_modes,
+    "planted": weigh_planted,
     "coverage": count_covered,
     "barrier": compare_barriers,
     "swaps": time_swaps,

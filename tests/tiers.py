@@ -18,7 +18,7 @@ import pytest
 
 LISTED = Path(__file__).with_name("full_suite.txt")
 # Seconds of processor time above which further cases of a function are left to the full suite.
-MAX_SECONDS = 0.25
+MAX_SECONDS = 0.1
 
 
 def cases(names: Collection[str], *, slow: Collection[str] = (), fast: Collection[str] | None = None) -> list:

@@ -89,6 +89,7 @@ def test_a_suite_writes_results_and_a_page(tmp_path, monkeypatch):
     assert (tmp_path / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_goes_on_and_other_times_are_not_mixed(tmp_path):
     suite, lines = small_suite(), []
     arguments = {"methods": ["tabu"], "report": lines.append, "out": tmp_path}

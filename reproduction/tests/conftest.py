@@ -4,7 +4,6 @@ from suite import (
     float64,
     interruptible,
     pytest_collection_modifyitems,
-    pytest_runtest_protocol,
     pytest_runtest_teardown,
 )
 
@@ -12,6 +11,5 @@ __all__ = [
     "float64",
     "interruptible",
     "pytest_collection_modifyitems",
-    "pytest_runtest_protocol",
     "pytest_runtest_teardown",
 ]

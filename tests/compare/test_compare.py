@@ -36,6 +36,7 @@ def test_every_sampler_spends_the_same_number_of_evaluations(comparison):
     assert rows(comparison, "spending")["gibbs, twice"]["cost"] == 4
 
 
+@pytest.mark.slow
 def test_unadjusted_recipe_gets_the_step_size_of_its_adjusted_twin(comparison):
     assert comparison.tuning["dula"].recipe.is_adjusted
     found = comparison.recipes["dula"].parameters["step_size"]

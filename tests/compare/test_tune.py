@@ -51,6 +51,7 @@ def test_effective_draws_are_counted_per_evaluation_of_kept_steps(by_efficiency)
         assert trial.ess_per_evaluation.value == pytest.approx(trial.num_effective / (8 * 400))
 
 
+@pytest.mark.slow
 def test_the_balancing_function_is_chosen_by_effective_draws():
     found = steppe.tune(
         steppe.gwg(), TARGET, goal="ess", parameter="balancing", values=["sqrt", "max"], **SHORT

@@ -107,6 +107,7 @@ def test_kaufmans_sum_is_that_of_all_states():
     assert kaufman_energy(4, 0.4) == pytest.approx(weights @ energies / weights.sum(), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "temperature"),
     [("swendsen_wang", 2.3), pytest.param("chromatic_gibbs", 3.0, marks=pytest.mark.slow)],

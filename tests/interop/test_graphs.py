@@ -172,6 +172,7 @@ def test_pairwise_targets_go_to_dimod_and_networkx_and_come_back():
     assert dimod.__version__
 
 
+@pytest.mark.slow
 def test_the_dimod_sampler_finds_the_ground_state_and_has_the_interface():
     dimod = pytest.importorskip("dimod")
     sampler = steppe.SteppeSampler()

@@ -84,6 +84,7 @@ def test_refresh_without_persistence_is_the_gibbs_like_update():
     )
 
 
+@pytest.mark.slow
 def test_ensemble_of_one_is_the_gibbs_like_update():
     target = target_on("ragged")
     _, states, infos = run(steppe.robust_ensemble(replicas=1, coupling_variance=0.7, step_size=STEP), target)

@@ -309,6 +309,7 @@ def test_bad_problems_are_refused_with_what_is_wrong(make, said):
         make()
 
 
+@pytest.mark.slow
 def test_a_million_terms_stay_sparse():
     rng = np.random.default_rng(0)
     rows, columns = rng.integers(300_000, size=(2, 1_000_000))

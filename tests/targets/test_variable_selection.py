@@ -129,6 +129,7 @@ def test_gibbs_with_swaps_has_the_posterior_as_its_stationary_distribution(prior
     assert np.abs(distribution @ matrix - distribution).max() <= 1e-12
 
 
+@pytest.mark.slow
 def test_cache_of_a_long_run_in_single_precision_stays_exact():
     # 40 000 sweeps of the matrix, computed anew every 64 steps.
     target = made("g", num_rows=60, num_columns=20)

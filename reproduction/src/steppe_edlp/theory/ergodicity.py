@@ -154,7 +154,7 @@ def geometric_rate(
     log_rate = _find_log_rate(factor, offset, size, small) if factor < 1 else 0.0
     exact = None
     if is_one_site(target):
-        exact = 1 - spectral_gap(_make_free_chain(target, *numbers, is_adjusted=False).matrix)
+        exact = 1 - spectral_gap(_make_free_chain(target, *numbers).matrix)
     assumptions = {"λ < 1": factor < 1, "the rate is below 1": log_rate < 0}
     return compare_bound(log_rate, assumptions, exact, largest=1.0, terms={"λ": factor, "b": offset})
 
@@ -240,7 +240,7 @@ def compare_limit_theorem(
 
     numbers = step_size, center_step_size, coupling_variance
     low, high = find_free_box(target, coupling_variance, center_step_size)
-    chain = _make_free_chain(target, *numbers, is_adjusted=False)
+    chain = _make_free_chain(target, *numbers)
     num_nodes = len(chain.matrix) // target.domain.num_states
     nodes = low + (high - low) * (np.arange(num_nodes) + 0.5) / num_nodes
     centers = np.tile(nodes, target.domain.num_states)
@@ -294,10 +294,10 @@ def _find_log_rate(λ: float, b: float, size: float, small: float) -> float:
     return 0.0 if log_inside >= 0 else -log_small * log_inside / (log_outside - log_inside - log_small)
 
 
-def _make_free_chain(target: Target, α: float, α_a: float, η: float, *, is_adjusted: bool) -> ConfinedChain:
-    """The chain on a grid so wide that centers do not leave it."""
+def _make_free_chain(target: Target, α: float, α_a: float, η: float) -> ConfinedChain:
+    """The chain of `edula` on a grid so wide that centers do not leave it."""
     box = find_free_box(target, η, α_a)
-    return confined_chain(target, α, α_a, η, box, is_adjusted=is_adjusted, num_nodes=NUM_NODES)
+    return confined_chain(target, α, α_a, η, box, is_adjusted=False, num_nodes=NUM_NODES)
 
 
 def _bound_below(

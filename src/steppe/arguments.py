@@ -80,7 +80,7 @@ def checked(error: Refusal, **ranges: str | int) -> Callable[[Callable[P, R]], C
                 if declared.kind in (declared.VAR_KEYWORD, declared.VAR_POSITIONAL) or parameter == "self":
                     continue
                 if parameter not in rules:  # at the first call, when all modules are there
-                    rules[parameter] = _find_rules(declared, function)
+                    rules[parameter] = _find_rules(declared)
                 if not any(rule.accepts(value) for rule in rules[parameter]):
                     words = " or ".join(dict.fromkeys(rule.words for rule in rules[parameter]))
                     raise refuse(f"{name}({parameter}=...)", words, value, error)
@@ -111,14 +111,8 @@ def _check_range(given: str, value: Value, allowed: str | int, error: Refusal) -
         raise error(f"`{given}` must be {rule}; got one of shape {np.shape(value)}.")
 
 
-def _find_rules(parameter: inspect.Parameter, function: Callable[..., Value]) -> list[Rule]:
-    annotation = parameter.annotation
-    if isinstance(annotation, str):
-        try:
-            annotation = eval(annotation, function.__globals__)
-        except NameError:  # a name for checkers only
-            return [ANYTHING]
-    members = _flatten(annotation)
+def _find_rules(parameter: inspect.Parameter) -> list[Rule]:
+    members = _flatten(parameter.annotation)
     if Array in members and parameter.name == "key":
         return [Rule(is_random_key, "one random key such as `jax.random.key(0)`")]
     if Array in members and parameter.name == "seed":
@@ -130,6 +124,9 @@ def _find_rules(parameter: inspect.Parameter, function: Callable[..., Value]) ->
 def _flatten(annotation: Value) -> list[Value]:
     if get_origin(annotation) in UNIONS:
         return [member for one in get_args(annotation) for member in _flatten(one)]
+    if isinstance(annotation, str):  # a class that is imported for type checkers only
+        names = [name.strip() for name in annotation.split("|")]
+        return [None if name == "None" else name for name in names]
     return [annotation]
 
 
@@ -157,6 +154,8 @@ def _rule_of(kind: Value) -> Rule:
     origin, inner = get_origin(kind) or kind, get_args(kind)
     if kind in SIMPLE:
         return SIMPLE[kind]
+    if isinstance(kind, str):
+        return Rule(lambda value: _is_named(type(value), kind), SOME[kind]) if kind in SOME else ANYTHING
     if origin is Literal:
         return Rule(lambda value: isinstance(value, str) and value in inner, " or ".join(map(repr, inner)))
     if origin is collections.abc.Callable:
@@ -171,6 +170,11 @@ def _rule_of(kind: Value) -> Rule:
     if not inspect.isclass(origin) or origin is object or "jaxtyping" in origin.__module__:
         return ANYTHING
     return Rule(lambda value: isinstance(value, origin), SOME.get(origin.__name__, f"a `{origin.__name__}`"))
+
+
+def _is_named(kind: type, name: str) -> bool:
+    """Whether a class of this library, or one that it derives from, has a name."""
+    return any(base.__name__ == name and base.__module__.startswith("steppe.") for base in kind.__mro__)
 
 
 def _is_integer(value: Value) -> bool:

@@ -47,7 +47,8 @@ def replace_function(path: Path, function: str) -> None:
     }
     replaced = 0
     for found in gc.get_objects():
-        if isinstance(found, FunctionType) and found.__code__.co_filename == file:
+        # Not isinstance, which asks what a weak proxy stands for, and that may be gone.
+        if type(found) is FunctionType and found.__code__.co_filename == file:
             code = codes.get((found.__code__.co_qualname, found.__code__.co_firstlineno))
             if code is not None:
                 found.__code__ = code

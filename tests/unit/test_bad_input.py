@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import steppe
+from steppe.diagnostics.exact import transition_matrix
 from steppe.errors import (
     CompositionError,
     DomainError,
@@ -303,3 +304,9 @@ def test_what_is_no_position_is_not_contained(position):
 def test_numbers_of_any_real_kind_are_taken():
     for value in (1, 0.5, np.float32(0.5), np.int64(2), jnp.asarray(0.5)):
         assert steppe.dmala(step_size=value).parameters["step_size"] == float(value)
+
+
+@pytest.mark.parametrize("given", ["dmala", 3, None])
+def test_a_class_that_only_type_checkers_import_is_still_asked_for(given):
+    with pytest.raises(TargetError, match=r"recipe=.*a recipe such as `steppe.dmala\(\)`"):
+        transition_matrix(given, Target(total, BITS))

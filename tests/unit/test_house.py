@@ -9,6 +9,7 @@ import house
 # What a figure of `python tests/house.py` may not exceed again. Lower a ceiling when the figure falls; one
 # that has reached what it should gets the number to reach.
 CEILINGS = {
+    "import depth of the library": 20,
     "`Any` in the library": 120,
     "`Any` in kernel/": 0,
     "probes in kernel/": 5,

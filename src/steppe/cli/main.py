@@ -19,19 +19,14 @@ from rich.console import Console
 from rich.markup import escape
 
 from steppe.cli.carry_out import FOUND_SOMETHING, INTERRUPTED, Ends, sample_request, show_ended
-from steppe.cli.compare import compare
 from steppe.cli.extensions import add_commands, find_extensions, load_command
-from steppe.cli.modes import modes
 from steppe.cli.output import AsJson, Whole, fail, print_json, print_list, show_run, show_warning
-from steppe.cli.report import report
 from steppe.cli.resolve import (
     describe_samplers,
     describe_targets,
     is_own_code,
 )
 from steppe.cli.runfile import check_run_file, read_run_file
-from steppe.cli.tune import tune
-from steppe.cli.watch import watch
 from steppe.cli.where import find_place, guard_process
 from steppe.errors import (
     DamagedRunWarning,
@@ -52,11 +47,9 @@ Flag = Annotated[bool, Parameter(negative="")]
 Names = Annotated[list[str] | None, Parameter(negative="")]
 Shell = Literal["bash", "zsh", "fish"]
 
-app.command(modes)
-app.command(report)
-app.command(watch)
-app.command(tune)
-app.command(compare)
+# Verbs of other modules, each imported when it is called.
+for verb in ("compare", "modes", "report", "tune", "watch"):
+    app.command(f"steppe.cli.{verb}:{verb}", name=verb)
 
 
 @app.command

@@ -6,7 +6,7 @@ distribution over positions × a grid of centers is pushed forward one axis at a
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -17,13 +17,13 @@ from steppe.compiling import quick_jit
 from steppe.diagnostics.exact import stationary_distribution
 from steppe.domain import Domain, Ordinal
 from steppe.errors import DomainError
-from steppe.kernel.blocks.metropolis import ProposalBlock
-from steppe.kernel.proposals.discrete_langevin import PositionAndCenter
-from steppe.kernel.sampler import Sampler
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 if TYPE_CHECKING:
+    from steppe.kernel.blocks.metropolis import ProposalBlock
     from steppe.kernel.compose import Recipe
+    from steppe.kernel.proposals.discrete_langevin import PositionAndCenter
+    from steppe.kernel.sampler import Sampler
 
 # Of the grid on which the center of `edula` is carried along: sites × levels × nodes per site.
 MAX_GRID = 2**23
@@ -43,10 +43,9 @@ def level_log_probs(distribution: Any, domain: Domain) -> Array:
 
 
 @quick_jit
-def _noisy_level_probs(sampler: Sampler, offsets: Array, weights: Array) -> Array:
+def _noisy_level_probs(sampler: "Sampler", offsets: Array, weights: Array) -> Array:
     """Probability of every level averaged over the center's offset, position × level × site."""
-    density, block = sampler.density, sampler.recipe.blocks[1]
-    assert isinstance(block, ProposalBlock)
+    density, block = sampler.density, cast("ProposalBlock", sampler.recipe.blocks[1])
     domain = density.domain
 
     def given(position: Array, offset: Array) -> Array:
@@ -77,16 +76,14 @@ def _product_distribution(site_probs: np.ndarray) -> np.ndarray:
 
 
 @quick_jit
-def _axis_tables(sampler: Sampler, nodes: Array) -> Array:
+def _axis_tables(sampler: "Sampler", nodes: Array) -> Array:
     """Log-probability of (level, new node) given the old node, position × site × level × new × old."""
-    density, (block,) = sampler.density, sampler.recipe.blocks
-    assert isinstance(block, ProposalBlock)
+    density, block = sampler.density, cast("ProposalBlock", sampler.recipe.blocks[0])
     domain = density.domain
 
     def given(position: Array, node: Array) -> Array:
         state = density.evaluate(position, jnp.full(domain.shape, node))
-        distribution = block.proposal.at(density, state)
-        assert isinstance(distribution, PositionAndCenter)
+        distribution = cast("PositionAndCenter", block.proposal.at(density, state))
         centers = jax.vmap(lambda new: distribution.center.log_prob_terms(jnp.full(domain.shape, new))[0])(
             nodes
         )

@@ -5,6 +5,7 @@ so a test of these matrices is a test of the sampler.
 """
 
 from math import lgamma
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,11 @@ from jax import Array
 
 from steppe.arguments import checked
 from steppe.errors import DomainError, TargetError
-from steppe.kernel.compose import Recipe
-from steppe.target import Target
+from steppe.target.log_density import Target
 from steppe.validation import square_matrix
+
+if TYPE_CHECKING:
+    from steppe.kernel.compose import Recipe
 
 
 @checked(TargetError)
@@ -30,7 +33,7 @@ def _log_densities(target: Target) -> Array:
 
 
 @checked(TargetError, center=1)
-def transition_matrix(recipe: Recipe, target: Target, *, center: Array | None = None) -> np.ndarray:
+def transition_matrix(recipe: "Recipe", target: Target, *, center: Array | None = None) -> np.ndarray:
     """Probability of every one-step move between the positions of `target.domain.enumerate()`.
 
     Parameters
@@ -120,7 +123,7 @@ def integrated_autocorrelation_time(matrix: np.ndarray, values: np.ndarray) -> f
 
 
 @checked(TargetError)
-def exact_tv(recipe: Recipe, target: Target) -> float:
+def exact_tv(recipe: "Recipe", target: Target) -> float:
     """Total variation between what a recipe leaves invariant and `π`: zero up to rounding if adjusted."""
     return total_variation(
         stationary_distribution(transition_matrix(recipe, target)), target_distribution(target)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from steppe.kernel.proposals.permutation_moves import TABLED, apply_move, as_move, differences
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 def gains(target: Target, position: Array) -> tuple[Array, Array]:

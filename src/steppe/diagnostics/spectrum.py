@@ -12,7 +12,7 @@ from steppe.arguments import checked
 from steppe.diagnostics.exact import target_distribution
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states
 from steppe.errors import DomainError, TargetError
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 NUM_RESAMPLES = 200
 

@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 
 from steppe.compiling import quick_jit
 from steppe.errors import DomainError, TargetError
-from steppe.target import Target
+from steppe.target.log_density import Target
 from steppe.validation import call_back, count
 
 Progress = Callable[[int, int], None]

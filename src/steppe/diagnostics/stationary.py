@@ -19,11 +19,11 @@ from steppe.diagnostics.exact import stationary_distribution, transition_matrix
 from steppe.diagnostics.flatness.log_tables import smooth, smooth_about
 from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, StationaryDistributionError
-from steppe.kernel.sampler import Sampler
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 if TYPE_CHECKING:
     from steppe.kernel.compose import Recipe
+    from steppe.kernel.sampler import Sampler
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,7 +118,7 @@ class StationaryDistribution:
         return ((sampler.replicas or 1) * entropies + weights).reshape(points.shape[: -len(domain.shape)])
 
     @property
-    def _sampler(self) -> Sampler:
+    def _sampler(self) -> "Sampler":
         return self.recipe.build(self.target, audit=False)
 
     def _of_one(self, position: Array) -> Array:

@@ -28,8 +28,8 @@ from steppe.kernel.proposals.center import check_center_is_stable
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import Block, Coupling
 from steppe.pytree import is_concrete
-from steppe.target import Target, hold_reals
 from steppe.target.audit import check_guide, check_multilinear
+from steppe.target.log_density import Target, hold_reals
 from steppe.validation import number
 
 if TYPE_CHECKING:

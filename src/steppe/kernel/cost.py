@@ -8,7 +8,7 @@ costs.
 
 from steppe.kernel.density import evaluations_per_site_table
 from steppe.kernel.proposals.permutation_moves import TABLED, is_move
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 def evaluations_per_move_table(target: Target, kind: str) -> int:

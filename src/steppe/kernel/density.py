@@ -20,7 +20,7 @@ from steppe.domain.base import Domain
 from steppe.kernel.parameters import NOT_NEGATIVE, Number, parameter
 from steppe.kernel.types import ChainState, Coupling
 from steppe.numerics import total
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 class NoPenalty(eqx.Module):

@@ -19,7 +19,7 @@ from steppe.kernel.parameters import Number, replace_parameters
 from steppe.kernel.start import check_gradient, check_start, flatten_start, start_array
 from steppe.kernel.types import ChainState, SamplerState, StepInfo
 from steppe.pytree import is_concrete
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 if TYPE_CHECKING:
     from steppe.kernel.compose import Recipe

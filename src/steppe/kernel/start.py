@@ -12,7 +12,7 @@ from steppe.domain.structured import Structured, flatten_positions
 from steppe.errors import DomainError, StartError
 from steppe.kernel.start_search import count_most_evaluations, search_starts
 from steppe.pytree import is_concrete
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 def flatten_start(domain: Domain, positions: Structured) -> ArrayLike:

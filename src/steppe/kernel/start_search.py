@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from steppe.compiling import quick_jit
 from steppe.domain.base import Domain
 from steppe.pytree import is_concrete
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 MAX_DRAWS = 100
 NUM_CANDIDATES = 16

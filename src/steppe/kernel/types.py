@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Int, PyTree
 from steppe.domain.base import Domain
 from steppe.kernel.keys import Keys
 from steppe.kernel.parameters import Number
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 if TYPE_CHECKING:
     from steppe.kernel.density import JointDensity

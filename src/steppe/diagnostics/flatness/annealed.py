@@ -30,7 +30,7 @@ from steppe.kernel.density import subtract_sums
 from steppe.kernel.distributions import Flips, Levels
 from steppe.kernel.keys import Keys
 from steppe.random import draws
-from steppe.target import Target
+from steppe.target.log_density import Target
 from steppe.validation import count
 
 REFERENCE_SHARE = 0.5

@@ -14,7 +14,7 @@ from steppe.diagnostics.neighbours import after, gains
 from steppe.diagnostics.states import Progress, flat_states, is_exact_wanted, map_states
 from steppe.errors import DomainError, TargetError
 from steppe.kernel.cost import makes_tables
-from steppe.target import Target
+from steppe.target.log_density import Target
 from steppe.validation import count, positive
 
 # Gains are told apart down to this many roundings of the numbers they are made of.

@@ -25,7 +25,7 @@ from steppe.diagnostics.flatness.log_tables import (
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import MAX_ENUMERATED, Domain
 from steppe.errors import DomainError, RecipeError, TargetError
-from steppe.target import Target
+from steppe.target.log_density import Target
 from steppe.validation import positive
 
 

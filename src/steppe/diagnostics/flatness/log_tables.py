@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from steppe.domain import Domain
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 def log_table(target: Target) -> np.ndarray:

@@ -18,7 +18,7 @@ from steppe.diagnostics.neighbours import gains
 from steppe.diagnostics.states import Progress, is_exact_wanted, map_states, means
 from steppe.domain import Domain
 from steppe.errors import TargetError
-from steppe.target import Target
+from steppe.target.log_density import Target
 from steppe.validation import count, not_negative
 
 

@@ -20,8 +20,8 @@ from steppe.kernel.parameters import FRACTION, Number, parameter
 from steppe.kernel.proposals.site_proposal import check_sites
 from steppe.pytree import is_concrete
 from steppe.random import draws
-from steppe.target import Target
 from steppe.target.interactions import check_interactions
+from steppe.target.log_density import Target
 
 # Values, their sums over sites and pairs, and broken log-weights that were left out.
 Carry = tuple[Array, Array, Array]

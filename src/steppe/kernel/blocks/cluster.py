@@ -20,8 +20,8 @@ from steppe.kernel.blocks.many_chains import ManyChainsBlock, Moved
 from steppe.kernel.density import JointDensity
 from steppe.pytree import is_concrete
 from steppe.random import draws
-from steppe.target import Target
 from steppe.target.interactions import Interactions, PairForm
+from steppe.target.log_density import Target
 
 # Subsets of bonds that a transition matrix is summed over.
 MAX_ENUMERATED_BONDS = 12

@@ -19,7 +19,7 @@ from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.site_proposal import check_sites
 from steppe.kernel.types import POSITION, ChainState, StepInfo, Unprepared
 from steppe.random import draws
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 class Histogram(NamedTuple):

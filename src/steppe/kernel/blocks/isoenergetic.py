@@ -25,8 +25,8 @@ from steppe.kernel.keys import Keys
 from steppe.kernel.types import ChainState, StepInfo
 from steppe.pytree import is_concrete
 from steppe.random import draws
-from steppe.target import Target
 from steppe.target.interactions import Interactions
+from steppe.target.log_density import Target
 
 # Keys of the second ladder and of clusters are folded with numbers that no rung reaches.
 SECOND, CLUSTERS = 2**30, 2**30 + 1

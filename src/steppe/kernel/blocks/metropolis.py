@@ -18,7 +18,7 @@ from steppe.kernel.keys import Keys
 from steppe.kernel.types import Block, ChainState, Proposal, StepInfo, Unprepared, Variable
 from steppe.numerics import total
 from steppe.random import draws
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 Value = TypeVar("Value")
 Inner = TypeVar("Inner", bound=Block)

@@ -21,7 +21,7 @@ from steppe.kernel.keys import Keys
 from steppe.kernel.parameters import POSITIVE, Number, parameter
 from steppe.kernel.types import REALS, Block, ChainState, StepInfo, Unprepared
 from steppe.optional import require
-from steppe.target import Target, hold_reals
+from steppe.target.log_density import Target, hold_reals
 
 
 class GivenReals(AroundBlock[Block]):

@@ -15,7 +15,7 @@ from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.discrete_langevin import DiscreteLangevin
 from steppe.kernel.types import CENTER, ChainState, StepInfo, Unprepared
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 class ReplicasBlock(AroundBlock[ProposalBlock[Array]]):

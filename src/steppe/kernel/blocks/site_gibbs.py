@@ -27,7 +27,7 @@ from steppe.kernel.types import POSITION, ChainState, StepInfo, Unprepared
 from steppe.mapped import any_mapped, max_mapped
 from steppe.numerics import first_maximum
 from steppe.random import draws
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 Leaf = tuple[tuple[int, ...], np.dtype]
 

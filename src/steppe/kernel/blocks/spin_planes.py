@@ -25,7 +25,7 @@ from steppe.kernel.density import JointDensity
 from steppe.pytree import is_concrete
 from steppe.random import bit_planes
 from steppe.random.bit_planes import NUM_PLANES
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 # Neighbours of a site, above which their numbers would make too many cases.
 MAX_NEIGHBOURS = 8

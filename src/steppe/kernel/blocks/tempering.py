@@ -24,7 +24,7 @@ from steppe.kernel.keys import Keys
 from steppe.kernel.parameters import scale_parameter
 from steppe.kernel.types import Block, ChainState, RungStatistics, StepInfo
 from steppe.random import draws
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 # Stands for β = 0, at which a forbidden state (`U = −inf`) would weigh `0 · ∞`; so it weighs 0.
 SMALLEST_BETA = 1e-30

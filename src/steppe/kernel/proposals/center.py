@@ -9,7 +9,7 @@ from steppe.kernel.distributions import Gaussian
 from steppe.kernel.parameters import FRACTION, POSITIVE, Number, is_relative, optional_parameter, parameter
 from steppe.kernel.types import CENTER, ChainState, Distribution, Guided
 from steppe.pytree import Relative, is_concrete
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 class CenterProposal(Guided, eqx.Module):

@@ -21,7 +21,7 @@ from steppe.kernel.proposals.site_proposal import (
     log_balance,
 )
 from steppe.kernel.types import POSITION_AND_CENTER, ChainState, Guided
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 class DiscreteLangevin(WeighedChanges, PositionProposal):

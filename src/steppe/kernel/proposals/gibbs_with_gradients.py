@@ -21,7 +21,7 @@ from steppe.kernel.proposals.site_proposal import (
 from steppe.kernel.types import ChainState
 from steppe.numerics import first_maximum, log_sum_exp
 from steppe.random import draws
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 class Path(NamedTuple):

@@ -18,7 +18,7 @@ from steppe.kernel.proposals.site_proposal import (
 )
 from steppe.kernel.types import ChainState
 from steppe.random import draws
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 class CutPath(NamedTuple):

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 TABLED = ("swap", "two_opt", "insert")
 KINDS = (*TABLED, "or_opt")

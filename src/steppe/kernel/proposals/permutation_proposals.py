@@ -24,7 +24,7 @@ from steppe.kernel.proposals.permutation_moves import (
 from steppe.kernel.types import POSITION, ChainState, Guided
 from steppe.numerics import log_sum_exp
 from steppe.random import draws
-from steppe.target import Target
+from steppe.target.log_density import Target
 
 
 class PermutationProposal(Guided, eqx.Module):

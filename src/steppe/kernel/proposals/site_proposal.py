@@ -17,8 +17,8 @@ from jax import Array
 from steppe.errors import RecipeError
 from steppe.kernel.density import JointDensity, evaluations_per_site_table
 from steppe.kernel.types import POSITION, ChainState, Guided
-from steppe.target import Target
 from steppe.target.audit import needs_exact_differences
+from steppe.target.log_density import Target
 from steppe.validation import choice
 
 Balancing = Literal["sqrt", "barker", "min", "max"]

@@ -152,28 +152,22 @@ def simulate(
     num_rows = num_steps if isinstance(every, int) and every == 1 else num_steps // every
     first = jnp.asarray(first_step)
 
-    def advance(offset: Array, chains: _Chain) -> tuple[_Chain, PyTree]:
+    buffer = None
+    if observe is not None:
+        rows = int(num_rows) if capacity is None else capacity
+        seen = jax.eval_shape(over(partial(row.advance, first)), keys, chains)[2]
+        buffer = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), seen)
+
+    def advance(offset: Array, carry: tuple[_Chain, PyTree]) -> tuple[_Chain, PyTree]:
         step = first + (offset * every).astype(first.dtype)
-        chains, learned, seen = over(partial(row.advance, step))(keys, chains)
+        chains, learned, seen = over(partial(row.advance, step))(keys, carry[0])
         if adapt is not None and pool is not None:
             chains = chains._replace(adapted=adapt.update(chains.adapted, pool(learned)))
-        return chains, seen
-
-    if observe is None:
-        chains = jax.lax.fori_loop(0, num_rows, lambda offset, chains: advance(offset, chains)[0], chains)
-        chains = _put_first(chains) if is_last else chains
-        return Simulation(chains.state, chains.adapted, chains.reduced)
-    rows = int(num_rows) if capacity is None else capacity
-    seen = jax.eval_shape(advance, jax.ShapeDtypeStruct((), jnp.int32), chains)[1]
-    buffer = jax.tree.map(lambda leaf: jnp.zeros((rows, *leaf.shape), leaf.dtype), seen)
-
-    def fill(offset: Array, carry: tuple[_Chain, PyTree]) -> tuple[_Chain, PyTree]:
-        chains, seen = advance(offset, carry[0])
         # A slice update is done in place; a scatter (`.at[].set`) copies the buffer in every row.
         write = partial(jax.lax.dynamic_update_index_in_dim, index=offset, axis=0)
         return chains, jax.tree.map(write, carry[1], seen)
 
-    chains, observed = jax.lax.fori_loop(0, num_rows, fill, (chains, buffer))
+    chains, observed = jax.lax.fori_loop(0, num_rows, advance, (chains, buffer))
     chains = _put_first(chains) if is_last else chains
     return Simulation(chains.state, chains.adapted, chains.reduced, observed)
 

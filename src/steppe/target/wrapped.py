@@ -143,6 +143,11 @@ class WrappedTarget(Target):
         return self._interactions
 
     @property
+    def has_constraint(self) -> bool:
+        """Whether `is_valid` was given."""
+        return self._functions.is_valid is not None
+
+    @property
     def offers(self) -> tuple[str, ...]:
         """Names of the functions given."""
         given = self._functions._asdict().items()

@@ -61,7 +61,7 @@ def test_roughness_is_the_mean_absolute_change_over_draws_spread_evenly(measured
 
 def tables_of(measured) -> dict[str, dict[str, Any]]:
     request = Request("test", TARGET, SEEDS, 140, "none", 0, "", 0.0)
-    results = present_comparison(request, {"one": measured}, {})
+    results = present_comparison(request, {"one": measured}, {}, ["It wins."])
     return {name: results.table(name).rows[-1] for name in ("efficiency", "spending", "distribution")}
 
 

@@ -193,7 +193,6 @@ def test_summary_report_and_data_show_them(tmp_path):
 
 
 def test_progress_line_shows_the_means(monkeypatch, capfd):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     monkeypatch.setenv("COLUMNS", "200")
     run(progress=True, num_warmup=0)  # the first chunk has draws
     assert "⟨m⟩" in capfd.readouterr().err

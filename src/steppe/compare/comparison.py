@@ -11,6 +11,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.arguments import checked
+from steppe.compare.advice import advise
 from steppe.compare.measurement import Measurement, measure, spend
 from steppe.diagnostics.states import is_exact_wanted
 from steppe.errors import RunError
@@ -49,11 +50,14 @@ class Comparison(Presented):
         The recipes as they ran, with the numbers that tuning chose.
     tuning
         How they were chosen, for those that have a step size.
+    advice
+        Who wins, by how much and whether that is more than noise; the last line is code to go on with.
     """
 
     results: "Results"
     recipes: dict[str, Recipe]
     tuning: dict[str, Tuned]
+    advice: str
 
     def present(self) -> "Results":
         """Return the results."""
@@ -121,7 +125,7 @@ def compare(
     Returns
     -------
     Comparison
-        Tables (`print` it, or `.results`), figures, and `.save(directory)`.
+        Tables (`print` it, or `.results`), `.advice`, figures, and `.save(directory)`.
 
     Notes
     -----
@@ -161,8 +165,10 @@ def compare(
     from steppe.report.present_comparison import Request, present_comparison
 
     request = Request(name, target, num_seeds, total, rule, for_tuning, started, clock)
-    results = present_comparison(request, measured, tuning)
-    return Comparison(results, {label: m.recipe for label, m in measured.items()}, tuning)
+    advice = advise(measured, num_seeds)
+    results = present_comparison(request, measured, tuning, advice)
+    recipes = {label: m.recipe for label, m in measured.items()}
+    return Comparison(results, recipes, tuning, "\n".join(advice))
 
 
 def _tune_step_size(recipe: Recipe, target: Target, key: Array, rule: str, budget: int) -> Tuned | None:

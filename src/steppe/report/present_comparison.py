@@ -2,17 +2,17 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from steppe.compare.advice import PER_EVALUATIONS, name_distribution
 from steppe.diagnostics.efficiency import DISTANCE, LOG_DENSITY
 from steppe.diagnostics.exact import expected_total_variation, target_distribution, total_variation
 from steppe.diagnostics.flatness import single_site_differences
 from steppe.diagnostics.states import means
 from steppe.intervals import LEVEL, estimate_mean, find_student_factor
-from steppe.kernel.compose import Recipe
 from steppe.report import style
 from steppe.report.cells import to_estimate, to_number
 from steppe.results import Array, Cell, Column, Estimate, Figure, Provenance, Results, Table
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from steppe.compare.measurement import Measurement
     from steppe.tune.tuned import Tuned
 
-PER_EVALUATIONS = 1000
 REFERENCE = "exact π"
 UNKNOWN_COLOR = "#555555"
 PERFECT_COLOR = "#111111"
@@ -78,9 +77,12 @@ DISTANCE_COLUMNS = [
 
 
 def present_comparison(
-    request: Request, measured: Mapping[str, "Measurement"], tuning: Mapping[str, "Tuned"]
+    request: Request,
+    measured: Mapping[str, "Measurement"],
+    tuning: Mapping[str, "Tuned"],
+    advice: Sequence[str],
 ) -> Results:
-    """Tables, notes and arrays of a comparison."""
+    """Tables, notes and arrays of a comparison; its advice comes last."""
     target = request.target
     distribution = (
         target_distribution(target) if next(iter(measured.values())).occupancies is not None else None
@@ -104,7 +106,7 @@ def present_comparison(
             "tuning budget per sampler": request.tuning_budget,
             "confidence of intervals": LEVEL,
         },
-        notes=_list_notes(measured, tuning, target),
+        notes=[*_list_notes(measured, tuning, target), *advice],
         provenance=Provenance.of_software(
             describe_software(),
             command=f"steppe.compare(target, [{', '.join(measured)}], seeds={request.num_seeds}, "
@@ -251,15 +253,6 @@ def _list_notes(
         f"{label}: tuned with {t.num_evaluations:g} evaluations. {t.reason}" for label, t in tuning.items()
     ]
     return notes
-
-
-def name_distribution(recipe: Recipe) -> str:
-    """What a recipe samples, in a word."""
-    if not recipe.is_adjusted:
-        return "biased"
-    if not recipe.penalty.is_null:
-        return "tilted"
-    return "π" if recipe.coupling.replicas is None else "ensemble"
 
 
 def _estimate_effective(m: "Measurement", num_seeds: int, scale: float) -> Estimate:

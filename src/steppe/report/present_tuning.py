@@ -38,7 +38,7 @@ def present_tuning(tuned: "Tuned") -> Results:
         title=f"{tuned.parameter} of {tuned.recipe.name}",
         question=f"Which {tuned.parameter} serves the goal {tuned.goal!r}?",
         tables=[_tabulate(tuned)],
-        notes=[tuned.reason],
+        notes=tuned.advice.splitlines(),
         provenance=Provenance.of_software(
             describe_software(),
             command=f"steppe.tune({tuned.recipe.name}, goal={tuned.goal!r}, parameter={tuned.parameter!r})",

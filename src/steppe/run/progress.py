@@ -1,18 +1,25 @@
-"""A progress bar on standard error, for people; silent when nobody watches."""
+"""Progress on standard error: a line that a terminal or a notebook renews, or one now and then in a log."""
 
 import math
+import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
+
+from steppe.run.stopping import KeptDraws, average_rows
 
 if TYPE_CHECKING:
     from steppe.run.engine import Chunk
     from steppe.run.plan import Plan
 
-# Per second. Chunks of a small target end more often, and drawing each would cost more than a percent.
-REFRESHES = 2
+# Chunks of a small target end more often, and showing each would cost more than a percent.
+LIVE_SECONDS, LOG_SECONDS = 0.5, 30.0
+MAX_WIDTH = 80
+# Rows of which effective draws are counted; of longer runs every second, fourth, … row is taken.
+MAX_ROWS_COUNTED = 8192
+CLEAR = "\r\x1b[2K"
 
 
 class Reporter(Protocol):
@@ -29,6 +36,75 @@ class CountReporter(Protocol):
         """Take note of it, and of a few words about it."""
 
 
+class Display(Protocol):
+    """Where a line is shown; it is written anew after so many seconds, and closed at the end.
+
+    Attributes
+    ----------
+    seconds
+        Least time between two lines.
+    stays
+        Whether what was shown last remains to be read, so that it must be the newest.
+    """
+
+    seconds: float
+    stays: bool
+
+    def show(self, line: str) -> None:
+        """Show this line in place of the one before."""
+
+    def close(self) -> None:
+        """Leave things tidy."""
+
+
+class TerminalLine:
+    """The last line of a terminal, which is cleared at the end."""
+
+    seconds, stays = LIVE_SECONDS, False
+
+    def show(self, line: str) -> None:
+        """Write over the line."""
+        sys.stderr.write(CLEAR + line)
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Clear it."""
+        self.show("")
+
+
+class LogLines:
+    """A line every half minute, where standard error is a file or a pipe."""
+
+    seconds, stays = LOG_SECONDS, False
+
+    def show(self, line: str) -> None:
+        """Write one more line."""
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave them there."""
+
+
+class NotebookLine:
+    """The output of a notebook's cell: text without widgets, so that the last line is saved with it."""
+
+    seconds, stays = LIVE_SECONDS, True
+
+    def __init__(self) -> None:
+        from IPython.display import display
+
+        self._handle = display({"text/plain": ""}, raw=True, display_id=True)
+
+    def show(self, line: str) -> None:
+        """Renew the output."""
+        if self._handle is not None:
+            self._handle.update({"text/plain": line}, raw=True)
+
+    def close(self) -> None:
+        """Leave the last line there."""
+
+
 @contextmanager
 def progress_bar(
     plan: "Plan",
@@ -36,7 +112,7 @@ def progress_bar(
     shown: bool | None,
     read_means: Callable[[], Mapping[str, float]] = dict,
 ) -> Iterator[Reporter]:
-    """Show rows done, speed, time left, acceptance, flips and log-density of the newest rows.
+    """Show how much is done, the time left, steps of all chains per second, acceptance and effective draws.
 
     Parameters
     ----------
@@ -45,56 +121,24 @@ def progress_bar(
     first_row
         Where it begins or continues.
     shown
-        `True`, `False`, or `None` for "when standard error is a terminal".
+        `True`, `False`, or `None`: at once on a terminal and in a notebook, else after half a minute.
     read_means
         Means of observables so far, by name.
     """
-    if not _is_wanted(shown):
-        yield lambda chunk: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    clock = Clock(first_row, plan.num_rows)
+    draws = KeptDraws(plan.num_warmup_rows, max_rows=MAX_ROWS_COUNTED)
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[figures]}"),
-    )
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, refresh_per_second=REFRESHES) as bar:
-        task = bar.add_task("warm-up", total=plan.num_rows, completed=first_row, figures="")
-
-        last_shown = -math.inf
+    with _line(shown) as update:
 
         def report(chunk: "Chunk") -> None:
-            nonlocal last_shown
-            if time.monotonic() - last_shown < 1 / REFRESHES:
-                return
-            last_shown = time.monotonic()
-            done = chunk.first_row + chunk.num_rows
-            phase = "warm-up" if done <= plan.num_warmup_rows else "draws"
-            bar.update(task, completed=done, description=phase, figures=_figures(plan, chunk, read_means()))
+            draws.add(chunk.first_row, average_rows(chunk.rows.log_density))
+            update(lambda: describe_chunk(plan, chunk, clock, draws, read_means()))
 
         yield report
 
 
-def _figures(plan: "Plan", chunk: "Chunk", means: Mapping[str, float]) -> str:
-    rows = chunk.rows
-    speed = chunk.num_rows * plan.thinning / max(chunk.seconds, 1e-9)
-    newest = rows.log_density[-1]
-    values = newest.max(axis=-1) if newest.ndim == 2 else newest  # an ensemble shows its best copy
-    shown = " ".join(f"{value:.1f}" for value in values[:4]) + (" …" if len(values) > 4 else "")
-    followed = "".join(f" · ⟨{name}⟩ {mean:.4g}" for name, mean in means.items())
-    return (
-        f"{speed:.3g} steps/s · accept {rows.acceptance_rate.mean():.2f} · "
-        f"flips {rows.num_flips.mean() / plan.thinning:.2f} · U {shown}{followed}"
-    )
-
-
 @contextmanager
-def count_bar(what: str, total: float, shown: bool | None) -> Iterator["CountReporter"]:
+def count_bar(what: str, total: float, shown: bool | None) -> Iterator[CountReporter]:
     """Show how many of `total` pieces of work are done.
 
     Parameters
@@ -104,18 +148,123 @@ def count_bar(what: str, total: float, shown: bool | None) -> Iterator["CountRep
     total
         How many there are.
     shown
-        `True`, `False`, or `None` for "when standard error is a terminal".
+        As for `progress_bar`.
     """
-    if not _is_wanted(shown):
-        yield lambda done, note="": None
+    clock = Clock(0, total)
+    with _line(shown) as update:
+
+        def report(done: float, note: str = "") -> None:
+            update(lambda: join_parts([what, *clock.describe(done), note]))
+
+        yield report
+
+
+class Clock:
+    """Time left of some work, from the time that its last part took.
+
+    Attributes
+    ----------
+    total
+        How much work there is.
+    """
+
+    def __init__(self, first: float, total: float) -> None:
+        self.total = total
+        self._first, self._begun = first, time.monotonic()
+
+    def describe(self, done: float) -> list[str]:
+        """Percentage and time left."""
+        percentage = f"{100 * done / max(self.total, 1):.0f} %"
+        if done <= self._first:
+            return [percentage]
+        left = (self.total - done) * (time.monotonic() - self._begun) / (done - self._first)
+        return [percentage, f"{show_seconds(left)} left"]
+
+
+def describe_chunk(
+    plan: "Plan", chunk: "Chunk", clock: Clock, draws: KeptDraws, means: Mapping[str, float]
+) -> str:
+    """Say in a line how far a run is."""
+    done, num_warmup = chunk.first_row + chunk.num_rows, plan.num_warmup_rows
+    is_warmup = done <= num_warmup
+    phase = f"warm-up {done}/{num_warmup}" if is_warmup else f"draws {done - num_warmup}/{plan.num_draws}"
+    speed = chunk.rows.log_density.shape[1] * chunk.num_rows * plan.thinning / max(chunk.seconds, 1e-9)
+    effective = (draws.measure() if draws.has_grown else draws.newest)[0]
+    return join_parts(
+        [
+            phase,
+            *clock.describe(done),
+            f"{show_number(speed)} steps/s",
+            f"accept {chunk.rows.acceptance_rate.mean():.2f}",
+            f"ESS {show_number(effective)}" if effective > 0 and math.isfinite(effective) else "",
+            *(f"⟨{name}⟩ {mean:.4g}" for name, mean in means.items()),
+        ]
+    )
+
+
+def join_parts(parts: Sequence[str]) -> str:
+    """Join what fits a line of a terminal, the first parts first."""
+    width = min(MAX_WIDTH, shutil.get_terminal_size().columns) - 1
+    line = ""
+    for part in filter(None, parts):
+        longer = f"{line}  {part}" if line else part
+        if len(longer) <= width:
+            line = longer
+    return line or next(filter(None, parts), "")[:width]
+
+
+def show_number(value: float) -> str:
+    """A number in three digits and a letter: 12.3k, 4.56M."""
+    for scale, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.3g}{letter}"
+    return f"{value:.3g}"
+
+
+def show_seconds(seconds: float) -> str:
+    """A time as 0:07, 12:30 or 1:02:03."""
+    whole = max(0, round(seconds))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def _line(shown: bool | None) -> Iterator[Callable[[Callable[[], str]], None]]:
+    """Give a function that shows a line, made only when it is time for one."""
+    if shown is False:
+        yield lambda make: None
         return
-    from rich.console import Console
-    from rich.progress import Progress
+    display = choose_display()
+    # A log begins after its interval: short runs leave no trace in it unless they are asked to.
+    last = time.monotonic() if shown is None and isinstance(display, LogLines) else -math.inf
+    newest: Callable[[], str] | None = None
+    is_used = False
 
-    with Progress(console=Console(stderr=True), transient=True, refresh_per_second=REFRESHES) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda done, note="": bar.update(task, completed=done, description=f"{what} {note}".strip())
+    def update(make: Callable[[], str]) -> None:
+        nonlocal last, newest, is_used
+        newest = make
+        if time.monotonic() - last >= display.seconds:
+            is_used, last, newest = True, time.monotonic(), None
+            display.show(make())
+
+    try:
+        yield update
+        if newest is not None and display.stays:
+            display.show(newest())
+    finally:
+        if is_used:
+            display.close()
 
 
-def _is_wanted(shown: bool | None) -> bool:
-    return sys.stderr.isatty() if shown is None else shown
+def choose_display() -> Display:
+    """Where progress is shown: in a notebook, on a terminal, or in a log."""
+    if is_notebook():
+        return NotebookLine()
+    return TerminalLine() if sys.stderr.isatty() else LogLines()
+
+
+def is_notebook() -> bool:
+    """Whether this is the kernel of a notebook, which renews the output of its cells."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"

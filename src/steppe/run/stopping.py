@@ -55,6 +55,56 @@ class Progress(NamedTuple):
 OnChunk = Callable[[Progress], object]
 
 
+class KeptDraws:
+    """Log-densities of kept draws so far, (row, chain), of which effective draws and R-hat are taken.
+
+    Attributes
+    ----------
+    newest
+        Effective sample size and R-hat as they were last measured.
+    """
+
+    def __init__(
+        self, num_warmup_rows: int, *, earlier: np.ndarray | None = None, max_rows: float = math.inf
+    ) -> None:
+        self.newest = 0.0, math.inf
+        self._num_warmup_rows, self._max_rows, self._stride = num_warmup_rows, max_rows, 1
+        self._parts = [] if earlier is None else [earlier]
+        self._first, self._num_counted = 0, 0
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that are kept here."""
+        return sum(map(len, self._parts))
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether it is time to measure again: more draws take longer to count."""
+        return self.num_rows * self._stride >= max(MIN_DRAWS, GROWTH * self._num_counted)
+
+    def add(self, first_row: int, values: np.ndarray) -> None:
+        """Take rows, warm-up left out; beyond `max_rows` every second of all rows is dropped."""
+        first = max(0, first_row - self._num_warmup_rows)
+        first += -first % self._stride
+        self._first = self._first if self._parts else first
+        self._parts.append(values[first + self._num_warmup_rows - first_row :: self._stride].copy())
+        while self.num_rows > self._max_rows:
+            rows = np.concatenate(self._parts)
+            skipped = self._first // self._stride % 2  # so that rows of later chunks follow evenly
+            self._first += skipped * self._stride
+            self._parts, self._stride = [rows[skipped::2]], 2 * self._stride
+
+    def measure(self) -> tuple[float, float]:
+        """Effective sample size and R-hat of the log-density over the kept draws so far."""
+        from steppe.diagnostics.quantity import measure
+
+        self._num_counted = self.num_rows * self._stride
+        if self.num_rows >= MIN_DRAWS:
+            found = measure("U", np.concatenate(self._parts).T)
+            self.newest = found.ess, found.rhat
+        return self.newest
+
+
 class Stopping:
     """Follows a run chunk by chunk and says when it may end.
 
@@ -81,18 +131,15 @@ class Stopping:
         self._plan, self._until, self._on_chunk = plan, until or Until(), on_chunk
         self._time_limit, self._begun = time_limit, time.monotonic()
         self._cpu_begun = time.process_time()
-        # Log-densities of kept draws, (row, chain), and how many there were at the last count.
-        self._draws = [] if earlier is None else [earlier]
-        self._num_counted = 0
+        self._draws = KeptDraws(plan.num_warmup_rows, earlier=earlier)
         self._read_run = read_run
         self._best, self._num_idle_rows = -math.inf, 0
 
     def look(self, chunk: "Chunk") -> bool:
         """Take note of a chunk; whether the run may end."""
         values = average_rows(chunk.rows.log_density)
-        num_warmup = min(max(0, self._plan.num_warmup_rows - chunk.first_row), chunk.num_rows)
         if self._until.needs_draws:
-            self._draws.append(values[num_warmup:])
+            self._draws.add(chunk.first_row, values)
         self._note_best(values)
         self._tell(chunk, values)
         self.reason = self.reason or self._find_reason()
@@ -142,29 +189,18 @@ class Stopping:
 
     def _judge_draws(self) -> str:
         """Count effective draws and compare chains, now and then: more draws take longer to count."""
-        num_draws = sum(map(len, self._draws))
-        if num_draws < max(MIN_DRAWS, GROWTH * self._num_counted):
+        if not self._draws.has_grown:
             return ""
-        self._num_counted = num_draws
-        ess, rhat = self.measure()
+        ess, rhat = self._draws.measure()
         has_ess = self._until.ess is None or ess >= self._until.ess
         has_rhat = self._until.rhat is None or rhat <= self._until.rhat
         return f"ESS of U {ess:.0f}, R-hat {rhat:.3f}" if has_ess and has_rhat else ""
-
-    def measure(self) -> tuple[float, float]:
-        """Effective sample size and R-hat of the log-density over the kept draws so far."""
-        from steppe.diagnostics.quantity import measure
-
-        if sum(map(len, self._draws)) < MIN_DRAWS:
-            return 0.0, math.inf
-        found = measure("U", np.concatenate(self._draws).T)
-        return found.ess, found.rhat
 
     def describe_shortfall(self) -> str:
         """Say what was asked for and not reached; empty if nothing was, or all of it is."""
         if self.reason or not self._until.needs_draws:
             return ""
-        ess, rhat = self.measure()
+        ess, rhat = self._draws.measure()
         wanted = [
             *([] if self._until.ess is None else [f"ESS of U {ess:.0f} of {self._until.ess:g}"]),
             *([] if self._until.rhat is None else [f"R-hat {rhat:.3f}, at most {self._until.rhat:g} wanted"]),

@@ -188,19 +188,29 @@ def _search_efficiency(moved: str, grid: Sequence[float | str]) -> Search:
 
 def _explain_efficiency(moved: str, tried: list[Trial], best: Trial) -> str:
     maximum = best.ess_per_evaluation
-    reason = f"Most effective draws per evaluation, {maximum.value:.3g} ± {maximum.error:.2g}."
-    alike = [
-        trial.value
-        for trial in tried
-        if trial is not best
-        and maximum.value - trial.ess_per_evaluation.value
-        < 2 * np.hypot(maximum.error, trial.ess_per_evaluation.error)
-    ]
+    reason = f"Most effective draws per evaluation: {maximum.value:.3g} ± {maximum.error:.2g}"
+    others = sorted((trial for trial in tried if trial is not best), key=_negate_efficiency)
+    if others:
+        second = others[0].ess_per_evaluation
+        ratio = f"{maximum.value / second.value:.3g} times" if second.value > 0 else "against no"
+        reason += f", {ratio} those of {_show(others[0].value)}, the next"
+    alike = [trial.value for trial in others if _is_alike(trial.ess_per_evaluation, maximum)]
     if alike:
-        reason += f" Within two standard errors of it: {', '.join(map(_show, alike))}."
+        reason += f"; not more than noise, {', '.join(map(_show, alike))} may be as good."
+    else:
+        reason += "; more than noise." if others else "."
     if moved != "balancing" and best in (tried[0], tried[-1]) and len(tried) > 1:
         reason += f" It is at the edge of what was tried: give other `values` of {moved}."
     return reason
+
+
+def _is_alike(one: Measured, other: Measured) -> bool:
+    """Whether two standard errors bridge the difference, or it has none to compare with."""
+    return not abs(one.value - other.value) >= 2 * np.hypot(one.error, other.error)
+
+
+def _negate_efficiency(trial: Trial) -> float:
+    return -trial.ess_per_evaluation.value
 
 
 def _show(value: float | str) -> str:

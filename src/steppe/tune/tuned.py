@@ -10,6 +10,7 @@ from jax.typing import ArrayLike
 from steppe.kernel.compose import Recipe
 from steppe.presented import Presented
 from steppe.pytree import Relative
+from steppe.samplers.source_line import write_sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -90,6 +91,11 @@ class Tuned(Presented):
     def best(self) -> Trial:
         """The trial that was chosen."""
         return self.trials[self.chosen]
+
+    @property
+    def advice(self) -> str:
+        """Why this value, and in the last line code to go on with."""
+        return f"{self.reason}\nGo on with: {write_sample(self.recipe, 'tuned.recipe')}"
 
     def to_dict(self) -> dict[str, object]:
         """Return everything as plain values, ready for JSON; `None` where a statistic is not known."""

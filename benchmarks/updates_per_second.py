@@ -24,16 +24,17 @@ import steppe
 from steppe import datasets, targets
 from steppe.results import Cell, Column, Estimate, Provenance, Results, Table
 from steppe.run.storage.identity import describe_software
+from steppe.targets.pairwise import Pairwise
 
 NUM_READS, PROBE = 16, 50
 
 
-def draw_regular(degree: int) -> steppe.Target:
+def draw_regular(degree: int) -> Pairwise:
     """Cuts of a random regular graph of 2000 nodes."""
     return targets.max_cut(np.asarray(nx.random_regular_graph(degree, 2000, seed=0).edges), num_nodes=2000)
 
 
-CASES: dict[str, tuple[str, Callable[[], steppe.Target]]] = {
+CASES: dict[str, tuple[str, Callable[[], Pairwise]]] = {
     "±J glass 64 × 64": ("4", lambda: targets.spin_glass((64, 64), seed=0)),
     "3-regular, 2000 nodes": ("3", lambda: draw_regular(3)),
     "4-regular, 2000 nodes": ("4", lambda: draw_regular(4)),
@@ -54,7 +55,7 @@ def measure_steppe(target: steppe.Target, seconds: float, seed: int) -> float:
     return sweeps * target.domain.num_sites / found.cpu_seconds / 1e6
 
 
-def measure_dwave(target: steppe.Target, seconds: float, seed: int) -> float:
+def measure_dwave(target: Pairwise, seconds: float, seed: int) -> float:
     """Millions of updates per CPU second of D-Wave's annealer."""
     bqm, sampler = steppe.interop.to_bqm(target), SimulatedAnnealingSampler()
 

@@ -38,10 +38,10 @@ REFUSED = {
     "unknown": ("h 0 0 1\nK 0 0 1\n", "line 2: a line is"),
     "self": ("J 1 1 0 0 1.0\n", "line 1: site 1 is coupled to itself"),
     "twice": ("J 0 1 0 1 1.0\nJ 1 0 1 0 1.0\n", "line 2: it stands in line 1 already"),
-    "site": ("h -1 0 1.0\n", "-1 is not a site"),
-    "level": ("h 0 64 1.0\n", "64 is not a level"),
-    "letter": ("h 0 Z 1.0\n", "Z is not a level"),
-    "number": ("h 0 0 nan\n", "nan is not a finite number"),
+    "site": ("h -1 0 1.0\n", "'-1' is not a site"),
+    "level": ("h 0 64 1.0\n", "'64' is not a level"),
+    "letter": ("h 0 Z 1.0\n", "'Z' is not a level"),
+    "number": ("h 0 0 nan\n", "'nan' is not a finite number"),
     "size": ("h 4999 63 1.0\n", "too many"),
 }
 

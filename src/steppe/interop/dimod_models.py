@@ -4,13 +4,12 @@ Energies are to be minimised: `energy = −U / β`.
 """
 
 from itertools import chain, combinations
-from typing import Any
 
 import numpy as np
 
 from steppe.arguments import checked
 from steppe.errors import TargetError
-from steppe.interop.dimod_networkx import list_couplings, to_bqm
+from steppe.interop.dimod_networkx import Bqm, list_couplings, to_bqm
 from steppe.optional import require
 from steppe.target import Target
 from steppe.targets.cnf import Formula
@@ -20,15 +19,12 @@ from steppe.targets.knapsack import Knapsack
 from steppe.targets.linear_constraints import LinearPenalty
 from steppe.targets.pairwise import Pairwise
 
-# dimod is imported when it is needed.
-DimodModel = Any
-
 # A clause with so many literals that are not negated has too many terms when it is multiplied out.
 MAX_EXPANDED = 16
 
 
 @checked(TargetError)
-def to_dimod(target: Target) -> DimodModel:
+def to_dimod(target: Target) -> Bqm:
     """Model of dimod with `energy = −U / β`, of any combinatorial target; sites keep their numbers.
 
     Pairwise targets on bits or spins become a `BinaryQuadraticModel`; colourings, partitions, block models
@@ -68,7 +64,7 @@ def to_dimod(target: Target) -> DimodModel:
     return to_bqm(target)
 
 
-def _to_polynomial(dimod: DimodModel, target: Formula) -> DimodModel:
+def _to_polynomial(dimod: Bqm, target: Formula) -> Bqm:
     """Multiply every clause out: it costs its weight where no literal is true."""
     terms: dict[tuple[int, ...], float] = {}
     rows = zip(*(np.asarray(array) for array in (*target.literals, target.weights)), strict=True)
@@ -86,7 +82,7 @@ def _to_polynomial(dimod: DimodModel, target: Formula) -> DimodModel:
     return dimod.BinaryPolynomial(terms, "BINARY")
 
 
-def _to_discrete(dimod: DimodModel, target: Pairwise | GroupModel) -> DimodModel:
+def _to_discrete(dimod: Bqm, target: Pairwise | GroupModel) -> Bqm:
     """One variable per site, one case per level."""
     model, domain = dimod.DiscreteQuadraticModel(), target.domain
     for site in range(domain.num_sites):
@@ -113,9 +109,7 @@ def _to_discrete(dimod: DimodModel, target: Pairwise | GroupModel) -> DimodModel
     return model
 
 
-def _constrain(
-    dimod: DimodModel, objective: DimodModel, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray
-) -> DimodModel:
+def _constrain(dimod: Bqm, objective: Bqm, rows: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Bqm:
     model = dimod.ConstrainedQuadraticModel()
     model.set_objective(objective)
     for index, row in enumerate(rows):

@@ -194,7 +194,8 @@ def list_couplings(target: Pairwise | GroupModel) -> tuple[np.ndarray, np.ndarra
     sources, ends, places = target.bonds.pairs()
     once, strengths = sources < ends, np.asarray(target.bonds.strengths, float)
     of_pairs = np.full(len(sources), float(strengths)) if places is None else strengths[np.asarray(places)]
-    return np.stack([sources, ends], axis=1)[once], of_pairs[once]
+    scale = float(target.coupling) if isinstance(target, GroupModel) else 1.0
+    return np.stack([sources, ends], axis=1)[once], scale * of_pairs[once]
 
 
 def _from_energy(

@@ -64,6 +64,9 @@ class Incremental(NamedTuple, Generic[Cache]):
         rounding of many updates did to the cache, at the cost of an update or two.
     all_differences
         `all_differences(cache, position) → table` of all sites, where that is cheaper than looking sites up.
+    table_size
+        How many sites to decide from one table, in a subclass whose sites change so rarely that it should be
+        more than counts of operations suggest; the chain is the same.
     """
 
     init: Callable[[Array], Cache]
@@ -71,6 +74,7 @@ class Incremental(NamedTuple, Generic[Cache]):
     update: Callable[[Cache, Array, Array, Array], Cache]
     refresh: Callable[[Cache, Array], Cache] | None = None
     all_differences: Callable[[Cache, Array], Array] | None = None
+    table_size: int | None = None
 
 
 class Offers(TypedDict, total=False):
@@ -367,7 +371,7 @@ class Target(eqx.Module, metaclass=_TargetType):
             checking.check_table("differences", own["differences"], position, shape)
         if self.incremental is not None:
             shape = (domain.num_sites, domain.max_levels)
-            checking.check_incremental(*self.incremental, position, shape)
+            checking.check_incremental(*self.incremental[:5], position, shape)
         if "is_valid" in offers:
             checking.check_boolean("is_valid", own["is_valid"], position)
         if "conditional" in offers:

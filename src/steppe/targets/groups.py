@@ -4,7 +4,8 @@
 and `α = 0` a colouring, with `J > 0` a partition that `α` keeps balanced, or the posterior of a block model.
 """
 
-import jax
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -14,11 +15,14 @@ from steppe.arguments import checked
 from steppe.domain import Categorical
 from steppe.errors import TargetError
 from steppe.target import Incremental, Target
-from steppe.targets.bonds import Bonds, graph_bonds
+from steppe.targets.bonds import GraphBonds, graph_bonds
 from steppe.targets.checks import count, number, positive, zeros
 from steppe.targets.graphs import Graph, GraphLike, as_host_array, read_graph, read_simple_graph
 from steppe.targets.pairwise import Pairwise
 from steppe.targets.qubo import bonds_of
+
+# A node rarely leaves its group, so that many are decided from one table.
+TABLE_SIZE = 256
 
 
 class Coloring(Pairwise):
@@ -58,13 +62,22 @@ class Coloring(Pairwise):
         return number_by_appearance(position)
 
 
+class GroupSums(NamedTuple):
+    """What is remembered of groups: what joins every node to every group, and the sizes of groups."""
+
+    inside: Array
+    sizes: Array
+
+
 class GroupModel(Target):
     """Groups of nodes whose sizes count as well as the edges inside them.
 
     Attributes
     ----------
     bonds
-        `J w_ij`.
+        `w_ij`.
+    coupling
+        `J`.
     size_penalty
         `α`.
     offset
@@ -73,7 +86,8 @@ class GroupModel(Target):
         `β`.
     """
 
-    bonds: Bonds
+    bonds: GraphBonds
+    coupling: Array
     size_penalty: Array
     offset: Array
     inverse_temperature: Array
@@ -83,7 +97,7 @@ class GroupModel(Target):
         inside = 0.5 * jnp.sum(position * self.bonds.sums(position))
         # Squares of the entries are left out, so that it is linear in every single site.
         pairs = 0.5 * (jnp.sum(position.sum(axis=0) ** 2) - jnp.sum(position**2))
-        return self.inverse_temperature * (inside - self.size_penalty * pairs + self.offset)
+        return self.inverse_temperature * (self.coupling * inside - self.size_penalty * pairs + self.offset)
 
     @property
     def is_multilinear(self) -> bool:
@@ -91,25 +105,28 @@ class GroupModel(Target):
         return True
 
     @property
-    def incremental(self) -> Incremental[Array] | None:
-        """Sizes of the groups, where the neighbours of a node are listed."""
-        if not self.bonds.lists_neighbours or self.bonds.has_memory:
+    def incremental(self) -> Incremental[GroupSums] | None:
+        """Sums of the edges from every node to every group and sizes, where neighbours are listed."""
+        if self.bonds.lists is None:
             return None
-        return Incremental(self.init_cache, self.differences_at, self.update_cache)
+        return Incremental(self.init_cache, self.differences_at, self.update_cache, table_size=TABLE_SIZE)
 
-    def init_cache(self, position: Array) -> Array:
-        """Count the groups."""
-        return position.sum(axis=0)
+    def init_cache(self, position: Array) -> GroupSums:
+        """Add up the edges and count the groups."""
+        return GroupSums(self.bonds.sums(position), position.sum(axis=0))
 
-    def differences_at(self, cache: Array, position: Array, sites: Array) -> Array:
+    def differences_at(self, cache: GroupSums, position: Array, sites: Array) -> Array:
         """Exact differences of moving a few nodes to any group."""
-        inside = self.bonds.sums_at((), lambda where: position[where], sites)
-        slope = self.inverse_temperature * (inside - self.size_penalty * (cache - position[sites]))
-        return self.domain.slopes(position[sites], slope)
+        own = position[sites]
+        slope = self.coupling * cache.inside[sites] - self.size_penalty * (cache.sizes - own)
+        return self.domain.slopes(own, self.inverse_temperature * slope)
 
-    def update_cache(self, cache: Array, position: Array, site: Array, level: Array) -> Array:
-        """Move one node."""
-        return cache + jax.nn.one_hot(level, len(cache), dtype=cache.dtype) - position[site]
+    def update_cache(self, cache: GroupSums, position: Array, site: Array, level: Array) -> GroupSums:
+        """Move one node: its neighbours see it in another group."""
+        assert self.bonds.lists is not None
+        neighbours, strengths = (array[:, site] for array in self.bonds.lists)
+        change = self.domain.from_levels(level) - position[site]
+        return GroupSums(cache.inside.at[neighbours].add(strengths[:, None] * change), cache.sizes + change)
 
     def canonical(self, position: Array) -> Array:
         """The groups numbered in the order in which nodes have them."""
@@ -257,6 +274,7 @@ def partition(
     return Partition(
         domain=Categorical(size, parts),
         bonds=graph_bonds(*network),
+        coupling=jnp.ones(()),
         size_penalty=jnp.asarray(2 * strength),
         offset=jnp.asarray(constant),
         inverse_temperature=positive("partition(inverse_temperature=...)", inverse_temperature),
@@ -303,7 +321,8 @@ def block_model(
     constant = num_edges * np.log(between) + (num_pairs - num_edges) * np.log1p(-between)
     return BlockModel(
         domain=Categorical(network.num_sites, groups),
-        bonds=graph_bonds(network.edges, as_host_array(np.full(num_edges, edge)), network.num_sites),
+        bonds=graph_bonds(network.edges, as_host_array(np.ones(num_edges)), network.num_sites),
+        coupling=jnp.asarray(edge),
         size_penalty=jnp.asarray(-none),
         offset=jnp.asarray(constant),
         inverse_temperature=positive("block_model(inverse_temperature=...)", inverse_temperature),

@@ -100,12 +100,14 @@ class LinearPenalty(Target):
             if best >= self._excess((rows @ state)[:, None])[0]:
                 break
             ties = np.flatnonzero(after <= best + 1e-9)
-            values = [float(self.inner.log_density(jnp.asarray(_flip(state, i, changed)))) for i in ties]
-            state = _flip(state, ties[int(np.argmax(values))], changed)
+            values = [
+                float(self.inner.log_density(jnp.asarray(_flip(state, i, changed)))) for i in ties.tolist()
+            ]
+            state = _flip(state, int(ties[int(np.argmax(values))]), changed)
         return jnp.asarray(state, jnp.result_type(float))
 
     @property
-    def _levels(self) -> Array:
+    def _levels(self) -> np.ndarray:
         return self.domain.points(0)[:, 0]
 
     def _excess(self, sums: np.ndarray) -> np.ndarray:

@@ -298,6 +298,8 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
         """
         if self.table_size is not None or self.scan != "systematic" or target.incremental is None:
             return False
+        if target.incremental.table_size is not None:
+            return False
         return cheapest_table(target) > 1 and count_operations(target)[0] <= CHEAP_UPDATE
 
     def update(self, density: JointDensity, due: Due, scan: Scan) -> Scan:
@@ -446,6 +448,8 @@ def cheapest_table(target: Target) -> int:
     domain = target.domain
     if target.incremental is None:
         return domain.num_sites if target.has_differences else 1
+    if target.incremental.table_size is not None:
+        return target.incremental.table_size
     update, row = count_operations(target)
     if target.has_constraint or update < domain.num_sites:
         return 1

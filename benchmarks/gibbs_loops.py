@@ -1,14 +1,18 @@
 """Communities and coupling tables against Gibbs loops written in numba beside them.
 
-    python benchmarks/gibbs_loops.py communities     1000 nodes, 4 groups
-    python benchmarks/gibbs_loops.py tables          60 sites of 20 levels, a table for every pair
+    python benchmarks/gibbs_loops.py communities --seeds 5 --json FILE    1000 nodes, 4 groups
+    python benchmarks/gibbs_loops.py tables --seeds 5 --json FILE         60 sites of 20 levels
 
 Both sides draw from the same distribution, with the same number of chains. Times are processor time of one
 thread, compiling not counted; effective draws are those of the log-density.
 """
 
 import argparse
+import os
 import time
+from pathlib import Path
+
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import jax
 import numba
@@ -17,6 +21,8 @@ from arviz_stats.base.array import array_stats
 
 import steppe
 from steppe import targets
+from steppe.results import Column, Estimate, Provenance, Results, Table
+from steppe.run.storage.identity import describe_software
 
 NUM_CHAINS = 4
 NUM_NODES, NUM_GROUPS, INSIDE, BETWEEN = 1000, 4, 0.05, 0.01
@@ -95,12 +101,12 @@ def sample_twice(target, seed, num_draws, num_warmup):
     return run, used
 
 
-def compare_communities(seed, num_sweeps=200):
+def compare_communities(seed, num_sweeps=2000):
     """Overlap with the truth and processor time of both sides, half of the sweeps as warm-up."""
     edges, truth = make_network(seed)
     target = targets.block_model(edges, NUM_GROUPS, inside=INSIDE, between=BETWEEN, num_nodes=NUM_NODES)
     run, ours = sample_twice(target, seed, num_sweeps // 2, num_sweeps // 2)
-    print(f"recipe {run.recipe.name}; {run.summary().to_dict()['findings'][:2]}")
+    said = [line for line in map(str, run.summary().to_dict()["findings"]) if "relabel" in line]
     draws = np.asarray(run.levels)[:, ::10]
     near = np.concatenate([edges[:, 1], edges[:, 0]])
     order = np.argsort(np.concatenate([edges[:, 0], edges[:, 1]]), kind="stable")
@@ -115,17 +121,29 @@ def compare_communities(seed, num_sweeps=200):
         args = firsts, near[order], strength, penalty, start, NUM_GROUPS, num_sweeps, seed + 10 * chain
         loops.append(draw_groups(*args)[num_sweeps // 2 :: 10])
     theirs = time.process_time() - begun
-    one_hot = np.eye(NUM_GROUPS)
+    one_hot, row = np.eye(NUM_GROUPS), {"said": said, "ratio": ours / theirs}
     for side, states, seconds in (("steppe", draws, ours), ("numba", np.asarray(loops), theirs)):
         positions = one_hot[states].astype(np.float32)
         overlaps = [np.mean([target.overlap(state, truth) for state in chain]) for chain in positions]
-        values = jax.vmap(jax.vmap(target.log_density))(positions)
-        print(
-            f"communities, seed {seed}, {side}: overlap by chain "
-            f"{', '.join(f'{overlap:.3f}' for overlap in overlaps)}, mean U {values.mean():.1f}, "
-            f"{seconds:.2f} CPU s"
-        )
-    print(f"time ratio {ours / theirs:.2f}")
+        values = np.asarray(jax.vmap(jax.vmap(target.log_density))(positions))
+        row |= {
+            f"{side} overlap": float(np.mean(overlaps)),
+            f"{side} overlap SE": float(np.std(overlaps, ddof=1) / np.sqrt(NUM_CHAINS)),
+            f"{side} U": float(values.mean()),
+            f"{side} s": seconds,
+        }
+    return row
+
+
+COMMUNITIES = {
+    "ratio": "time of steppe / numba",
+    "steppe s": "steppe, CPU s",
+    "numba s": "numba, CPU s",
+    "steppe overlap": "overlap with the truth, steppe",
+    "numba overlap": "overlap with the truth, numba",
+    "steppe U": "mean U, steppe",
+    "numba U": "mean U, numba",
+}
 
 
 def compare_tables(seed, num_sweeps=1000):
@@ -137,7 +155,6 @@ def compare_tables(seed, num_sweeps=1000):
     field = 0.5 * rng.normal(size=(NUM_SITES, NUM_LEVELS))
     target = targets.potts_tables(tables, field)
     run, ours = sample_twice(target, seed, num_sweeps, 100)
-    print(f"recipe {run.recipe.name}")
     couplings = np.ascontiguousarray(tables.transpose(0, 1, 3, 2))  # site, other, level of other, own level
     loops, starts = [], rng.integers(0, NUM_LEVELS, (NUM_CHAINS, NUM_SITES))
     draw_levels(couplings, field, starts[0].copy(), 1, 0)
@@ -146,20 +163,29 @@ def compare_tables(seed, num_sweeps=1000):
         loops.append(draw_levels(couplings, field, start, num_sweeps + 100, seed + 10 * chain)[100:])
     theirs = time.process_time() - begun
     sides = {"steppe": (np.asarray(run.levels), ours), "numba": (np.asarray(loops), theirs)}
-    rates = {}
+    row = {"said": [f"recipe: {run.recipe.name}"]}
     for side, (levels, seconds) in sides.items():
         values = _weigh(tables, field, levels)
         effective = float(np.asarray(array_stats.ess(values)))
-        rates[side] = effective / seconds
-        print(
-            f"tables, seed {seed}, {side}: mean U {values.mean():.3f}, {effective:.0f} effective draws in "
-            f"{seconds:.2f} CPU s, {rates[side]:.0f} per s"
-        )
-    print(f"ratio of effective draws per s {rates['steppe'] / rates['numba']:.2f}")
+        row |= {f"{side} ESS/s": effective / seconds, f"{side} s": seconds, f"{side} U": float(values.mean())}
+    row["ratio"] = row["steppe ESS/s"] / row["numba ESS/s"]
     for name, list_features in (("sites", _single), ("pairs", _pairs)):
         scores = np.abs(_compare(*(list_features(levels) for levels, _ in sides.values())))
-        print(f"{name}: {scores.size} frequencies, largest difference {scores.max():.2f} SE, "
-              f"mean square {np.mean(scores**2):.3f} (1 if only chance)")  # fmt: skip
+        row |= {f"{name} worst": float(scores.max()), f"{name} square": float(np.mean(scores**2))}
+    return row
+
+
+TABLES = {
+    "ratio": "effective draws per CPU s, steppe / numba",
+    "steppe ESS/s": "steppe",
+    "numba ESS/s": "numba",
+    "steppe U": "mean U, steppe",
+    "numba U": "mean U, numba",
+    "sites worst": "1200 frequencies of sites: largest difference, SE",
+    "sites square": "their mean square, 1 by chance",
+    "pairs worst": "400 frequencies of pairs: largest difference, SE",
+    "pairs square": "their mean square",
+}
 
 
 def _weigh(tables, field, levels):
@@ -196,11 +222,66 @@ def _compare(first, second):
     return (ours.mean(0) - theirs.mean(0))[is_seen] / error[is_seen]
 
 
+QUESTIONS = {
+    "communities": (
+        "Communities of 1000 nodes in 4 groups, beside a Gibbs loop in numba",
+        "How long do as many sweeps take, and are the communities the same?",
+    ),
+    "tables": (
+        "Coupling tables of 60 sites of 20 levels, beside a Gibbs loop in numba",
+        "How many effective draws come in a second, and are the frequencies the same?",
+    ),
+}
+
+
+def tabulate(arguments, rows, columns):
+    """Results of all seeds: one row each."""
+    title, question = QUESTIONS[arguments.case]
+    ratios = [row["ratio"] for row in rows]
+    middle = Estimate(value=float(np.median(ratios)), low=min(ratios), high=max(ratios))
+    return Results(
+        name=f"gibbs-loops-{arguments.case}",
+        title=title,
+        question=question,
+        facts={columns["ratio"]: f"{middle.value:.2f} ({middle.low:.2f}–{middle.high:.2f})"},
+        tables=[
+            Table(
+                key="seeds",
+                title=f"{NUM_CHAINS} chains on either side",
+                columns=[
+                    Column(key="seed", label="seed"),
+                    *(Column(key=key, label=label, digits=3) for key, label in columns.items()),
+                ],
+                rows=[{"seed": seed, **{key: row[key] for key in columns}} for seed, row in enumerate(rows)],
+            )
+        ],
+        settings={"chains": NUM_CHAINS, "seeds": arguments.seeds},
+        notes=[
+            "Processor time of one thread, compiling not counted; both sides in one process, in turn.",
+            *dict.fromkeys(line for row in rows for line in row["said"]),
+        ],
+        provenance=Provenance.of_software(
+            describe_software(),
+            command=f"python benchmarks/gibbs_loops.py {arguments.case} --seeds {arguments.seeds}",
+            seeds=list(range(arguments.seeds)),
+        ),
+    )
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("case", choices=("communities", "tables"))
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    compare = compare_communities if arguments.case == "communities" else compare_tables
+    compare, columns = {
+        "communities": (compare_communities, COMMUNITIES),
+        "tables": (compare_tables, TABLES),
+    }[arguments.case]
+    rows = []
     for seed in range(arguments.seeds):
-        compare(seed)
+        rows.append(compare(seed))
+        print(rows[-1], flush=True)
+    if arguments.json:
+        record = tabulate(arguments, rows, columns)
+        arguments.json.write_text(record.model_dump_json(indent=1) + "\n")

@@ -106,7 +106,8 @@ def compare_communities(seed, num_sweeps=2000):
     edges, truth = make_network(seed)
     target = targets.block_model(edges, NUM_GROUPS, inside=INSIDE, between=BETWEEN, num_nodes=NUM_NODES)
     run, ours = sample_twice(target, seed, num_sweeps // 2, num_sweeps // 2)
-    said = [line for line in map(str, run.summary().to_dict()["findings"]) if "relabel" in line]
+    findings = map(str, run.summary().to_dict()["findings"])
+    said = [f"Seed {seed}: {line.split(':')[0]}." for line in findings if "relabel" in line]
     draws = np.asarray(run.levels)[:, ::10]
     near = np.concatenate([edges[:, 1], edges[:, 0]])
     order = np.argsort(np.concatenate([edges[:, 0], edges[:, 1]]), kind="stable")
@@ -234,6 +235,10 @@ QUESTIONS = {
 }
 
 
+def _slug(key):
+    return key.lower().replace(" ", "-").replace("/", "-per-")
+
+
 def tabulate(arguments, rows, columns):
     """Results of all seeds: one row each."""
     title, question = QUESTIONS[arguments.case]
@@ -250,9 +255,12 @@ def tabulate(arguments, rows, columns):
                 title=f"{NUM_CHAINS} chains on either side",
                 columns=[
                     Column(key="seed", label="seed"),
-                    *(Column(key=key, label=label, digits=3) for key, label in columns.items()),
+                    *(Column(key=_slug(key), label=label, digits=3) for key, label in columns.items()),
                 ],
-                rows=[{"seed": seed, **{key: row[key] for key in columns}} for seed, row in enumerate(rows)],
+                rows=[
+                    {"seed": seed, **{_slug(key): row[key] for key in columns}}
+                    for seed, row in enumerate(rows)
+                ],
             )
         ],
         settings={"chains": NUM_CHAINS, "seeds": arguments.seeds},

@@ -22,7 +22,7 @@ import scipy.stats
 from jax import Array
 
 import steppe
-from steppe.kernel.blocks.site_gibbs import ScanMemory
+from steppe.kernel.blocks.site_scan import ScanMemory
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState
 

@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 
 from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.acceptance import Metropolis
-from steppe.kernel.blocks.cycle import CycleBlock
+from steppe.kernel.blocks.cycle import BALANCED, CycleBlock, fall_by_cosine, follow_factors
 from steppe.kernel.blocks.isoenergetic import IsoenergeticBlock
 from steppe.kernel.blocks.metropolis import ProposalBlock
 from steppe.kernel.blocks.tempering import TemperedBlock
@@ -123,7 +123,7 @@ def pas(
 
 @register(
     family="Langevin, adjusted",
-    summary="`dmala` at n step sizes, from bold to careful",
+    summary="`dmala` in a cycle of n moves, from bold to careful",
     cost="n",
     stationary="π",
     color="#77AADD",
@@ -131,31 +131,47 @@ def pas(
     reference="Pynadath, Bhattacharya, Hariharan, Zhang (2024), *Gradient-based discrete sampling with "
     "automatic cyclical scheduling*; every move adjusted here.",
 )
-def dmala_cyclical(*, step_size: float | None = None, cycle_length: int = 4, smallest: float = 0.1) -> Recipe:
-    """`dmala` whose step is a cycle of step sizes, from bold to careful, each with its own decision.
+def dmala_cyclical(
+    *,
+    step_size: float | None = None,
+    cycle_length: int = 4,
+    smallest: float | None = None,
+    balancing: float | None = None,
+) -> Recipe:
+    """`dmala` whose step is a cycle from bold to careful moves, each with its own decision (ACS).
 
     Parameters
     ----------
     step_size
-        `α > 0`, the largest of the cycle, default 0.2 units. Raising it makes the bold moves bolder, and less
-        often accepted.
+        `α > 0`, the largest of the cycle. Raising it makes the bold moves bolder, and less often accepted.
     cycle_length
-        Number of step sizes in the cycle, at least 1. Raising it puts more of them between bold and careful,
-        for an evaluation each.
+        Number of moves in the cycle, at least 1. Raising it puts more of them between bold and careful, for
+        an evaluation each.
     smallest
-        The last of them relative to the first, in (0, 1]; they fall by half a cosine. Raising it makes the
-        careful moves bolder; 1 is `dmala` over and over.
+        The smallest step size relative to the largest, in (0, 1]; they fall by half a cosine until they reach
+        it. Raising it makes the careful moves bolder; 1 is `dmala` over and over.
+    balancing
+        `β` of the boldest move, in [0.5, 1): changes are weighed by `exp(β Δ)`, and `β` falls with the step
+        size to a half, where small steps are balanced. Raising it lets bold moves follow the gradient
+        further.
 
     Notes
     -----
-    Stationary distribution: `π` exactly: every step size leaves it alone. Not reversible. Cost:
-    `cycle_length` evaluations.
+    Stationary distribution: `π` exactly: every move leaves it alone. Not reversible.
+    Where none of `step_size`, `smallest` and `balancing` is given, they are adapted before a run, as the
+    paper does it: the smallest step size is accepted as often as wanted at `β = 1/2`, the largest is the
+    largest that still is at `β = 0.95`, and every move in between has the `β` that is accepted most often.
+    Otherwise, and without adaptation, they are 0.2 units, 0.1 and a half. Cost: `cycle_length` evaluations.
     """
     name = "dmala_cyclical"
+    is_adapted = step_size is None and smallest is None and balancing is None
     α = positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP)
-    last = within(f"{name}(smallest=...)", smallest, "(0, 1]")
-    decide = ProposalBlock(DiscreteLangevin(α), Metropolis())
-    return recipe(name, CycleBlock(decide, count(f"{name}(cycle_length=...)", cycle_length), float(last)))
+    last = within(f"{name}(smallest=...)", 0.1 if smallest is None else smallest, "(0, 1]")
+    β = within(f"{name}(balancing=...)", BALANCED if balancing is None else balancing, "[0.5, 1)")
+    factors = fall_by_cosine(count(f"{name}(cycle_length=...)", cycle_length), float(last))
+    places = jnp.asarray(factors), jnp.asarray(follow_factors(factors, float(β)))
+    decide = ProposalBlock(DiscreteLangevin(α, exponent=BALANCED), Metropolis())
+    return recipe(name, CycleBlock(decide, *places, "adapted" if is_adapted else "fixed"))
 
 
 @register(

@@ -82,6 +82,22 @@ class RungsRecord(Strict):
     step_scales: list[float]
 
 
+class CycleRecord(Strict):
+    """A cycle of step sizes that was adapted before the run, so that a resume need not adapt it again.
+
+    Attributes
+    ----------
+    step_size
+        The largest, before warm-up.
+    factors, exponents
+        The others relative to it, and balancing exponents.
+    """
+
+    step_size: float
+    factors: list[float]
+    exponents: list[float]
+
+
 class TargetIdentity(Strict):
     """What a target is known by.
 
@@ -126,6 +142,8 @@ class RunDescription(Strict):
         Counts, as in `steppe.sample`.
     rungs
         The ladder of a tempered run, where it was adapted.
+    cycle
+        The cycle of step sizes, where it was adapted.
     observables
         What is followed while chains run.
     shard
@@ -152,6 +170,7 @@ class RunDescription(Strict):
     keep: Literal["draws", "stats", "none"]
     chain_block: Positive
     rungs: RungsRecord | None = None
+    cycle: CycleRecord | None = None
     observables: list[ObservableRecord] = Field(default_factory=list)
     shard: ShardRecord = ShardRecord()
     software: dict[str, str]

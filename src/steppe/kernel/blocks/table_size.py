@@ -27,6 +27,8 @@ def cheapest_table(target: Target) -> int:
     domain = target.domain
     if target.incremental is None:
         return domain.num_sites if target.has_differences else 1
+    if target.incremental.table_size is not None:
+        return target.incremental.table_size
     update, row = count_operations(target)
     if target.has_constraint or update < domain.num_sites:
         return 1

@@ -26,7 +26,7 @@ from steppe.run.devices import Device, make_devices
 from steppe.run.driver import collect, stream
 from steppe.run.engine import Engine
 from steppe.run.observables import Followed, Function, Observable, Overlap, check_observables
-from steppe.run.plan import Keep, Plan, make_plan
+from steppe.run.plan import Keep, Plan, check_enough_chains, make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.result import Run
 from steppe.run.stopping import Progress, Stopping, average_rows
@@ -168,6 +168,8 @@ def sample(
         choose = partial(_choose_even, choose)
     plan = make_plan(num_chains, num_warmup, num_draws, thinning, keep, chain_block, own, choose)
     _check_pairs(plan, followed)
+    if devices is not None:
+        check_enough_chains(plan, used.num_own)
     adaptation = resolve_adaptation(adapt, sampler)
     if adaptation is not None and adaptation.wanted.pooled and plan.shard.count > used.num_processes:
         raise RunError("`Adapt(pooled=True)` needs chains that can talk to each other; `shard` parts them.")

@@ -14,7 +14,7 @@ from steppe.kernel.acceptance import Metropolis
 from steppe.kernel.blocks.cycle import BALANCED, CycleBlock, fall_by_cosine, follow_factors
 from steppe.kernel.blocks.isoenergetic import IsoenergeticBlock
 from steppe.kernel.blocks.metropolis import ProposalBlock
-from steppe.kernel.blocks.tempering import TemperedBlock
+from steppe.kernel.blocks.tempering import Fate, TemperedBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.density import NoPenalty
 from steppe.kernel.proposals.discrete_langevin import DiscreteFlow, DiscreteLangevin
@@ -188,6 +188,7 @@ def parallel_tempering(
     base: Recipe | None = None,
     inverse_temperatures: Sequence[float] | None = None,
     num_rungs: int | None = None,
+    hottest: float | None = None,
     reference: ArrayLike | None = None,
     cluster_moves: bool = False,
 ) -> Recipe:
@@ -203,6 +204,10 @@ def parallel_tempering(
     num_rungs
         Number of temperatures, if they are adapted; by default about twice the barrier `Λ` of the target, and
         one more.
+    hottest
+        `β` of the hottest rung, if rungs are adapted. By default 0 where at most 12 rungs are needed, where
+        `num_rungs` or a `reference` is given, and for log Z; else the largest `β` up to 0.5 at which 16 steps
+        of the base forget a state found at `β = 1`, and 0 if there is none.
     reference
         Probabilities of the product distribution `ρ` at `β = 0`, uniform by default: of the upper level of
         every site on two levels, or (site, level). One near the target, such as `steppe.mean_field(target)`
@@ -220,11 +225,11 @@ def parallel_tempering(
     and odd pairs in turns. Cost: that of the base, times the number of temperatures.
     """
     name = "parallel_tempering"
-    within = dmala() if base is None else base
-    if not isinstance(within, Recipe) or not _can_be_tempered(within):
+    moves = dmala() if base is None else base
+    if not isinstance(moves, Recipe) or not _can_be_tempered(moves):
         raise CompositionError(
             f"`{name}(base=...)` needs an adjusted recipe without center, such as `dmala()`, `gwg()` or "
-            f"`gibbs()`; got {within!r}."
+            f"`gibbs()`; got {moves!r}."
         )
     if inverse_temperatures is not None and num_rungs is not None:
         raise RecipeError(f"`{name}` takes `inverse_temperatures` or `num_rungs`, which is their number.")
@@ -234,26 +239,31 @@ def parallel_tempering(
             raise RecipeError(
                 f"`{name}(num_rungs=...)` must be at most {MAX_RUNGS}, a replica each; got {num_rungs!r}."
             )
+    start = 0.0 if hottest is None else float(within(f"{name}(hottest=...)", hottest, "[0, 1)"))
+    fate: Fate = "fixed"
     if inverse_temperatures is None:
-        betas = np.linspace(0, 1, NUM_RUNGS if num_rungs is None else num_rungs) ** 2
+        betas = start + (1 - start) * np.linspace(0, 1, NUM_RUNGS if num_rungs is None else num_rungs) ** 2
+        is_found = hottest is None and reference is None
+        fate = "placed" if num_rungs is not None else "adapted" if is_found else "sized"
     else:
         betas = np.array(_check_ladder(name, inverse_temperatures))
-    fate = "fixed" if inverse_temperatures is not None else "adapted" if num_rungs is None else "placed"
+        if hottest is not None:
+            raise RecipeError(f"`{name}` takes `inverse_temperatures` or `hottest`, which is their first.")
     logs = None
     if reference is not None:
         logs = check_reference(f"{name}(reference=...)", reference)
-        if not within.blocks[0].takes_field:
+        if not moves.blocks[0].takes_field:
             raise CompositionError(
                 f"`{name}(reference=...)` needs a base that takes one, such as `dmala()`, `gwg()`, `pas()` "
-                f"or `layerwise_gibbs()` of an RBM; got {within!r}."
+                f"or `layerwise_gibbs()` of an RBM; got {moves!r}."
             )
-    block = TemperedBlock(within.blocks[0], jnp.asarray(betas), jnp.ones(len(betas)), logs, fate)
+    block = TemperedBlock(moves.blocks[0], jnp.asarray(betas), jnp.ones(len(betas)), logs, fate)
     if not flag(f"{name}(cluster_moves=...)", cluster_moves, error=RecipeError):
-        return recipe(name, block, penalty=within.penalty)
-    if not isinstance(within.penalty, NoPenalty):
+        return recipe(name, block, penalty=moves.penalty)
+    if not isinstance(moves.penalty, NoPenalty):
         raise CompositionError(
             f"`{name}(cluster_moves=True)` exchanges clusters at equal log-density, which the penalty of "
-            f"{within!r} does not keep. Leave one of them out."
+            f"{moves!r} does not keep. Leave one of them out."
         )
     return recipe(name, IsoenergeticBlock(block))
 

@@ -70,14 +70,15 @@ class RungsRecord(Strict):
 
     Attributes
     ----------
-    asked, num_asked
-        What was to be adapted, and with how many rungs the adaptation began.
+    asked, num_asked, hottest_asked
+        What was to be adapted, and with how many rungs and which hot end the adaptation began.
     inverse_temperatures, step_scales
         The ladder.
     """
 
-    asked: Literal["adapted", "placed"]
+    asked: Literal["adapted", "sized", "placed"]
     num_asked: Positive
+    hottest_asked: float = 0.0
     inverse_temperatures: list[float]
     step_scales: list[float]
 

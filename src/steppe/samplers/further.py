@@ -207,7 +207,8 @@ def parallel_tempering(
     hottest
         `β` of the hottest rung, if rungs are adapted. By default 0 where at most 12 rungs are needed, where
         `num_rungs` or a `reference` is given, and for log Z; else the largest `β` up to 0.5 at which 16 steps
-        of the base forget a state found at `β = 1`, and 0 if there is none.
+        of the base forget a state found at `β = 1`, and 0 if there is none. Raising it saves rungs, and goes
+        too far where the base does not mix at the hot end.
     reference
         Probabilities of the product distribution `ρ` at `β = 0`, uniform by default: of the upper level of
         every site on two levels, or (site, level). One near the target, such as `steppe.mean_field(target)`

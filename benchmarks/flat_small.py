@@ -147,7 +147,7 @@ def thirteen_weights(num_instances=30, num_inputs=13, load=1.5):
             distribution = steppe.robust_ensemble(
                 replicas=copies, coupling_variance=variance, center="lattice"
             ).stationary(target)
-            center = np.exp(law_of_centers(distribution, states))
+            center = np.exp(distribution_of_centers(distribution, states))
             center /= center.sum()
             tempered = tempered_at(train, heights, center @ train)
             gains[name].append(float(tempered @ test - center @ test))
@@ -162,7 +162,7 @@ def thirteen_weights(num_instances=30, num_inputs=13, load=1.5):
     return rows
 
 
-def law_of_centers(distribution, states):
+def distribution_of_centers(distribution, states):
     values = distribution.center_log_prob(np.asarray(states))
     return values - values.max()
 

@@ -6,13 +6,16 @@
 For every disorder sample: a long reference run of the numba program (eight ladders), kept in `--reference` so
 that it is made once; and at 8 and at 64 chains a run of that program and one of
 `steppe.parallel_tempering(base=chromatic_gibbs())` with its adapted ladder, as many draws of as many chains;
-or with the 16 temperatures of that program (`--ladder given`). CPU times are compared per draw.
+or one from β = 0 (`--ladder uniform`), or with the 16 temperatures of that program (`--ladder given`). CPU
+times are compared per draw.
 Energies are per spin, `q²` is the mean squared overlap of independent replicas. Times are CPU seconds of one
 thread after compiling; the cost of adapting the ladder, mostly of compiling, stands beside them.
 """
 
 import argparse
 import json
+import os
+import sys
 import time
 from pathlib import Path
 
@@ -22,18 +25,24 @@ import numpy as np
 
 import steppe
 from steppe.kernel.compose import Recipe
+from steppe.run.storage.identity import describe_software
 from steppe.targets import ising_graph
 
 
 def main() -> None:
     options = read_options()
+    made = {"script": f"python -m glass_tempering {' '.join(sys.argv[1:])}", "software": describe_software()}
     rows = []
     for seed in range(options.samples):
         row = {"sample": seed, **compare(options, seed)}
         print(json.dumps(row), flush=True)
         rows.append(row)
         if options.out:
-            Path(options.out).write_text(json.dumps({"options": vars(options), "rows": rows}, indent=1))
+            Path(options.out).write_text(
+                json.dumps(
+                    {**made, "options": vars(options), "load": os.getloadavg(), "rows": rows}, indent=1
+                )
+            )
 
 
 def read_options() -> argparse.Namespace:
@@ -44,7 +53,7 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--chains", type=int, nargs="+", default=[8, 64])
     parser.add_argument("--draws", type=int, default=800)
     parser.add_argument("--rival-draws", type=int, help="by default as many")
-    parser.add_argument("--ladder", choices=("adapted", "given"), default="adapted")
+    parser.add_argument("--ladder", choices=("adapted", "uniform", "given"), default="adapted")
     parser.add_argument("--reference-draws", type=int, default=10_000)
     parser.add_argument("--reference", default="glass_references.json", help="file of reference values")
     parser.add_argument("--out")
@@ -68,13 +77,18 @@ def compare(options: argparse.Namespace, seed: int) -> dict:
     begun = time.process_time()
     given = (options.temperature / list_temperatures(options.temperature)).tolist()
     tempered = steppe.parallel_tempering(
-        base=steppe.chromatic_gibbs(), inverse_temperatures=given if options.ladder == "given" else None
+        base=steppe.chromatic_gibbs(),
+        inverse_temperatures=given if options.ladder == "given" else None,
+        hottest=0.0 if options.ladder == "uniform" else None,
     )
-    if options.ladder == "adapted":
-        tempered = steppe.tune_ladder(target, tempered, key=jax.random.key(seed)).recipe
+    hottest = given[0]
+    if options.ladder != "given":
+        tuned = steppe.tune_ladder(target, tempered, key=jax.random.key(seed))
+        tempered, hottest = tuned.recipe, float(tuned.inverse_temperatures[0])
     row = {
         "reference": reference,
         "adapting": time.process_time() - begun,
+        "hottest": hottest,
     }
     for chains in options.chains:
         shape = options.size**3, options.temperature

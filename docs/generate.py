@@ -50,7 +50,7 @@ def pages() -> dict[Path, str]:
 
 
 def recipe_page(name: str, words: dict[str, str]) -> str:
-    distribution, cost = law_and_cost(name)
+    distribution, cost = distribution_and_cost(name)
     sections = {
         "Idea": words["idea"],
         "Equation": "\n\n".join(f"$$\n{line}\n$$" for line in words["equation"].strip().split("\n")),
@@ -140,7 +140,7 @@ def summary(name: str) -> str:
     return docstring(name).split("\n\n")[0].replace("\n", " ")
 
 
-def law_and_cost(name: str) -> tuple[str, str]:
+def distribution_and_cost(name: str) -> tuple[str, str]:
     notes = section(name, "Notes").replace("\n", " ")
     beginning = BEGINNING.search(notes)
     assert notes.startswith("Stationary distribution: "), (

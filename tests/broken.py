@@ -5,6 +5,8 @@ Each is a correct recipe, composed of the components in `faulty.py`, with one nu
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
+
 import steppe
 from faulty import (
     DecisionPerSite,
@@ -49,7 +51,10 @@ _ou = recipe("edmala_ou", ConditionalDraw(FaultyRefresh(PERSISTENCE)), _decided,
 _gwg = recipe("gwg", FaultyDecision(GibbsWithGradients(1), FaultyMetropolis()))
 _flow = recipe("dlmc", FaultyDecision(DiscreteFlow(STEP), FaultyMetropolis()))
 _paths = recipe("pas", FaultyDecision(PathAuxiliary(3), FaultyMetropolis()))
-_cycle = recipe("dmala_cyclical", CycleBlock(_decided, 3, 0.2))
+_careful = FaultyDecision(FaultyLangevin(STEP, exponent=0.5), FaultyMetropolis())
+_cycle = recipe(
+    "dmala_cyclical", CycleBlock(_careful, jnp.array([1.0, 0.6, 0.2]), jnp.array([0.8, 0.6, 0.5]))
+)
 _gibbs = recipe("gibbs", FaultySites(1))
 _events = recipe("gibbs", FaultySites(3, "systematic", table_size=2))
 _swaps = recipe("gibbs", FaultySites(1, num_swaps=2))

@@ -16,7 +16,8 @@ from jax import Array
 from steppe.kernel.acceptance import Metropolis
 from steppe.kernel.blocks.gibbs import GibbsBlock
 from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock, decide
-from steppe.kernel.blocks.site_gibbs import Due, Event, Scan, SiteGibbsBlock
+from steppe.kernel.blocks.site_gibbs import SiteGibbsBlock
+from steppe.kernel.blocks.site_scan import Due, Event, Scan
 from steppe.kernel.density import JointDensity, subtract_sums
 from steppe.kernel.distributions import Levels
 from steppe.kernel.keys import Keys

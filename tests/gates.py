@@ -22,7 +22,7 @@ import scipy.stats
 from jax import Array
 
 import steppe
-from steppe.kernel.blocks.site_gibbs import ScanMemory
+from steppe.kernel.blocks.site_scan import ScanMemory
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState
 
@@ -62,7 +62,7 @@ def start_at_stationarity(
 
     Yields after every number of steps asked for, so that a caller can stop at the first rejection.
     """
-    distribution = exact_law(target)
+    distribution = exact_distribution(target)
     states = stationary_states(sampler, target, coupling_variance, num_chains, key)
     done = 0
     for total in sorted(num_steps):
@@ -75,17 +75,17 @@ def start_at_stationarity(
         yield Outcome(total, p_values, states)
 
 
-def one_step_law(
+def one_step_distribution(
     sampler: Sampler,
     start: tuple[np.ndarray, np.ndarray | None],
     distribution: np.ndarray,
-    center_law: tuple[np.ndarray, float] | None,
+    center_distribution: tuple[np.ndarray, float] | None,
     num_draws: int,
     key: Array,
 ) -> dict[str, float]:
     """Compare many single steps from one (position, center) with the exact distributions after the step.
 
-    `distribution` is over `domain.enumerate()`, `center_law` the mean and variance of a Gaussian.
+    `distribution` is over `domain.enumerate()`, `center_distribution` the mean and variance of a Gaussian.
     """
     domain, (position, center) = sampler.target.domain, start
     states = initial_states(sampler, jnp.asarray(position)[None], np.zeros(num_draws, int))
@@ -93,8 +93,8 @@ def one_step_law(
         states = states._replace(center=jnp.broadcast_to(jnp.asarray(center), states.position.shape))
     _, states = advance(sampler, states, key, 0, 1)
     p_values = {"one-step position distribution": chi_square(counts(domain, states.position), distribution)}
-    if center_law is not None:
-        mean, variance = center_law
+    if center_distribution is not None:
+        mean, variance = center_distribution
         residuals = coordinates(domain, states.center - jnp.asarray(mean)) / np.sqrt(variance)
         shifts = residuals.sum(axis=0) / np.sqrt(num_draws)
         p_values["one-step center mean"] = scipy.stats.chi2.sf(shifts @ shifts, len(shifts))
@@ -153,7 +153,7 @@ def stationary_states(
 ) -> SamplerState:
     """Draws of the joint distribution: position by inversion in float64, center `N(position, η)`."""
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-    index = np.searchsorted(np.cumsum(exact_law(target))[:-1], rng.random(num_chains), side="right")
+    index = np.searchsorted(np.cumsum(exact_distribution(target))[:-1], rng.random(num_chains), side="right")
     states = initial_states(sampler, target.domain.enumerate(), index)
     if coupling_variance is None:
         return states
@@ -161,7 +161,7 @@ def stationary_states(
     return states._replace(center=states.position + jnp.asarray(np.sqrt(coupling_variance) * noise))
 
 
-def exact_law(target: steppe.Target) -> np.ndarray:
+def exact_distribution(target: steppe.Target) -> np.ndarray:
     """`π` over `domain.enumerate()`, normalised in float64."""
     values = np.asarray(_log_densities(target), float)
     weights = np.exp(values - values.max())

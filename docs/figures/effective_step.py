@@ -11,7 +11,7 @@ from pathlib import Path
 import jax
 import numpy as np
 from matplotlib import rc_context
-from parameters import BITS, DISTRIBUTION, starts_of_law, walked
+from parameters import BITS, DISTRIBUTION, starts_of_distribution, walked
 
 import steppe
 from steppe.diagnostics.exact import total_variation
@@ -21,8 +21,8 @@ from steppe.theory import effective_step_size
 STEPS, CENTER_STEP = (0.1, 0.15, 0.2, 0.25), 0.1
 
 
-def sampled_law(recipe):
-    _, _, positions = walked(recipe.build(BITS), starts_of_law(), jax.random.key(4), 600, 200)
+def sampled_distribution(recipe):
+    _, _, positions = walked(recipe.build(BITS), starts_of_distribution(), jax.random.key(4), 600, 200)
     counts = np.bincount(np.asarray(BITS.domain.index(positions)).ravel(), minlength=16)
     return counts / counts.sum()
 
@@ -39,7 +39,7 @@ def draw():
     for marker, η in zip("os^", (0.1, 0.2, 0.5), strict=True):
         effective = [effective_step_size(α, η, CENTER_STEP).value for α in STEPS]
         distributions = [
-            sampled_law(steppe.edula(step_size=α, center_step_size=CENTER_STEP, coupling_variance=η))
+            sampled_distribution(steppe.edula(step_size=α, center_step_size=CENTER_STEP, coupling_variance=η))
             for α in STEPS
         ]
         distances = [total_variation(distribution, DISTRIBUTION) for distribution in distributions]

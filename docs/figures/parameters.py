@@ -78,12 +78,12 @@ def bias(recipe):
     """Exactly where the distribution can be summed, else from many chains on four bits."""
     if not recipe.coupling.has_center:
         return {BIAS: total_variation(recipe.stationary(BITS).probabilities(), DISTRIBUTION)}
-    _, _, positions = walked(recipe.build(BITS), starts_of_law(), jax.random.key(4), 400, 200)
+    _, _, positions = walked(recipe.build(BITS), starts_of_distribution(), jax.random.key(4), 400, 200)
     counts = np.bincount(np.asarray(BITS.domain.index(positions)).ravel(), minlength=16)
     return {BIAS: total_variation(counts / counts.sum(), DISTRIBUTION)}
 
 
-def starts_of_law(num_chains=8192):
+def starts_of_distribution(num_chains=8192):
     """As many chains at every state as π says, so that slow chains do not look biased."""
     index = np.searchsorted(np.cumsum(DISTRIBUTION), (np.arange(num_chains) + 0.5) / num_chains)
     return BITS.domain.enumerate()[np.minimum(index, 15)]
@@ -104,7 +104,7 @@ def flatness(recipe):
     }
 
 
-def center_law(recipe):
+def center_distribution(recipe):
     """Exact, of a lattice center of the four bits."""
     states = BITS.domain.enumerate()
     logs = recipe.stationary(BITS).center_log_prob(states)
@@ -164,9 +164,9 @@ MEASURES = {
 }
 # Parameters that bend what is sampled, on purpose.
 BENDING = {
-    ("robust_ensemble", "replicas"): center_law,
-    ("robust_ensemble", "coupling_variance"): center_law,
-    ("robust_ensemble", "center_weight"): center_law,
+    ("robust_ensemble", "replicas"): center_distribution,
+    ("robust_ensemble", "coupling_variance"): center_distribution,
+    ("robust_ensemble", "center_weight"): center_distribution,
     ("roughness_tilted", "strength"): flatness,
 }
 
@@ -187,7 +187,7 @@ def made_with(name, parameter, value):
     if parameter == "inverse_temperatures":  # a single temperature is the base itself
         value = [float(beta) for beta in value.split(", ")]
         return steppe.parallel_tempering(inverse_temperatures=value) if len(value) > 1 else steppe.dmala()
-    lattice = {"center": "lattice"} if BENDING.get((name, parameter)) is center_law else {}
+    lattice = {"center": "lattice"} if BENDING.get((name, parameter)) is center_distribution else {}
     value = int(value) if isinstance(value, np.integer) else value
     return REGISTRY[name].make(**{**HELD.get(name, {}), **lattice, parameter: value})
 
@@ -200,8 +200,8 @@ WORDS = {
     bias_and_moves: "distance to π in total variation on the paper's four bits (exact, or from 8192 chains "
     "begun in π where there is a center), and changed sites per step on a ring of 64 bits",
     flatness: "mass of the two flat modes and E[U] under the exact distribution on the paper's four bits",
-    center_law: "mass of the two flat modes and E[U] under the exact distribution of a lattice center on the "
-    "paper's four bits",
+    center_distribution: "mass of the two flat modes and E[U] under the exact distribution of a lattice "
+    "center on the paper's four bits",
 }
 
 

@@ -44,7 +44,7 @@ def test_every_figure_is_drawn(found, name, tmp_path):
     assert len(write_figures(found[name], tmp_path)) == 2 * len(found[name].figures)
 
 
-def test_sampled_masses_and_spectra_are_those_of_each_law(found):
+def test_sampled_masses_and_spectra_are_those_of_each_distribution(found):
     # 8 samplers × 3 numbers, five standard errors of 20 seeds each (Student's): a false alarm in 2e-3 of all
     # seeds. A dmala that accepts everything is 12 standard errors off.
     for row in found["bernoulli"].table("occupancy").rows:

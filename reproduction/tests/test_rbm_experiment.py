@@ -73,7 +73,7 @@ def test_similarity_is_that_of_the_formula_on_a_constant_pair():
     assert find_similarity(black, white)[0] == pytest.approx(1e-4 / (1 + 1e-4))
 
 
-def test_discrepancy_is_small_for_one_law_and_large_for_two():
+def test_discrepancy_is_small_for_one_distribution_and_large_for_two():
     first, second = (RNG.random((2, 300, 64)) < 0.3).astype(np.uint8)
     other = (RNG.random((300, 64)) < 0.6).astype(np.uint8)
     assert find_log_discrepancy(first, first) < -20

@@ -130,7 +130,7 @@ GRID_TOLERANCE = 1e-5
 
 
 @pytest.mark.parametrize("settings", [(0.2, 0.1, 0.1), (0.4, 0.08, 0.1)], ids=["proper", "formal"])
-def test_position_law_of_edula_is_that_of_dula_at_the_effective_step(settings):
+def test_position_distribution_of_edula_is_that_of_dula_at_the_effective_step(settings):
     step_size, variance, center_step = settings
     target, _ = quadratic_target(steppe.Ordinal(1, [0.0, 1.0, 2.5]), seed=1, scale=0.5)
     spread = math.sqrt(variance / (1 - center_step / (4 * variance)))

@@ -24,7 +24,7 @@ PAPER_TOUR = np.arange(8)
 SMALL = shrink("tsp", num_steps=300, num_warmup=60, num_seeds=3, num_exact_chains=2)
 
 
-def test_enumeration_gives_the_known_law_of_costs():
+def test_enumeration_gives_the_known_distribution_of_costs():
     exact = enumerate_costs()
     assert exact.optimum == pytest.approx(13.194113, abs=1e-5)
     assert exact.mean == pytest.approx(16.4693, abs=1e-4)
@@ -39,7 +39,7 @@ def test_codes_of_tours_are_read_back_with_their_costs():
     np.testing.assert_array_equal(find_costs(codes[::997]), exact.costs[::997])
 
 
-def test_draws_spread_over_costs_have_the_law_of_single_draws():
+def test_draws_spread_over_costs_have_the_distribution_of_single_draws():
     # The mean of 4 × 4000 stratified draws has a standard error below 1.59/√16000; five of them are 0.063.
     costs = find_costs(draw_exactly(range(4000), 4) @ 8 ** np.arange(8)[::-1])
     assert costs.mean() == pytest.approx(enumerate_costs().mean, abs=0.063)

@@ -2,7 +2,8 @@
 
 `@checked(RunError)` refuses, before anything happens, what a parameter cannot take: a text for a number, NaN,
 a function for an array, an argument too many or too few. Ranges and shapes are checked where they are known,
-in the function.
+in the function. Keywords that several functions share are written once, as a `TypedDict` that each takes as
+`**stated: Unpack[Shared]`; its signature shows them one by one.
 """
 
 import collections.abc
@@ -12,7 +13,18 @@ import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar, Union, get_args, get_origin
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import jax
 import numpy as np
@@ -64,7 +76,7 @@ def checked(error: Refusal, **ranges: str | int) -> Callable[[Callable[P, R]], C
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        signature, name = inspect.signature(function), function.__qualname__.removesuffix(".__init__")
+        signature, name = _list_shared(function), function.__qualname__.removesuffix(".__init__")
         rules: dict[str, list[Rule]] = {}
 
         @wraps(function)
@@ -95,9 +107,25 @@ def checked(error: Refusal, **ranges: str | int) -> Callable[[Callable[P, R]], C
                     "one: a callback of the log-density raised, or the memory was used up."
                 ) from failure
 
+        call.__signature__ = signature  # pyright: ignore[reportAttributeAccessIssue]
         return call
 
     return decorate
+
+
+def _list_shared(function: Callable[..., Value]) -> inspect.Signature:
+    """The signature with the keywords of an unpacked `TypedDict` one by one, `None` by default."""
+    signature, own = inspect.signature(function), []
+    for parameter in signature.parameters.values():
+        if get_origin(parameter.annotation) is not Unpack:
+            own.append(parameter)
+            continue
+        shared = get_type_hints(get_args(parameter.annotation)[0])
+        own += [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in shared.items()
+        ]
+    return signature.replace(parameters=own)
 
 
 def _check_range(given: str, value: Value, allowed: str | int, error: Refusal) -> None:

@@ -20,14 +20,14 @@ from jax import Array
 from steppe.arguments import checked
 from steppe.domain.base import MAX_ENUMERATED
 from steppe.errors import RunError
-from steppe.kernel.blocks.tempering import SMALLEST_BETA
+from steppe.kernel.blocks.tempering import parameters_at
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.result import Run
 from steppe.run.sample import sample
 from steppe.run.simulate import simulate
-from steppe.run.temperature_ladder import find_tempered, place_rungs, tune_ladder
+from steppe.run.temperature_ladder import base_of, find_tempered, place_rungs, tune_ladder, with_uniform_end
 from steppe.samplers.further import parallel_tempering
 from steppe.target import Target
 from steppe.targets.rbm_normalizer import LogWeights
@@ -181,7 +181,8 @@ def log_normalizer(
     if recipe is None and own is not None:
         target, base, reference = own.make_tempered()
         recipe = parallel_tempering(base=base, reference=reference)
-    tempered = parallel_tempering() if recipe is None else recipe
+    # A hot end that was left to be found is found at β = 0, where the sum is known.
+    tempered = with_uniform_end(parallel_tempering() if recipe is None else recipe)
     block = find_tempered(tempered)
     if block is None or float(block.inverse_temperatures[0]) != 0:
         raise RunError(
@@ -341,20 +342,15 @@ def _anneal(
     """Annealed importance sampling with the base recipe, at temperatures of equal steps of the barrier."""
     block = find_tempered(recipe)
     assert block is not None
-    betas = np.asarray(block.inverse_temperatures, float)
-    path = place_rungs(betas, rejections, num_steps + 1)
-    scales = np.exp(np.interp(path, betas, np.log(np.asarray(block.step_scales, float))))
-    base = dataclasses.replace(recipe, blocks=(block.block,))
-    steps = base.parameters.get("step_size")
-    sizes = scales if steps is None else scales * float(jnp.asarray(steps))
-    weights = _walk(
-        base.build(target, audit=False), key, jnp.asarray(path, float), jnp.asarray(sizes, float), num_chains
-    )
+    path = place_rungs(np.asarray(block.inverse_temperatures, float), rejections, num_steps + 1)
+    base, scales = base_of(recipe, path)
+    arrays = jnp.asarray(path, float), jnp.asarray(scales, float)
+    weights = _walk(base.build(target, audit=False), key, *arrays, num_chains)
     return LogWeights(math.log(target.domain.num_states), np.asarray(weights, float))
 
 
 @partial(jax.jit, static_argnames="num_chains")
-def _walk(sampler: Sampler, key: Array, path: Array, sizes: Array, num_chains: int) -> Array:
+def _walk(sampler: Sampler, key: Array, path: Array, scales: Array, num_chains: int) -> Array:
     """Log-weights of chains that start uniform and follow the path."""
     start_key, walk_key = jax.random.split(key)
     domain, num_steps = sampler.target.domain, path.shape[0] - 1
@@ -362,8 +358,7 @@ def _walk(sampler: Sampler, key: Array, path: Array, sizes: Array, num_chains: i
     state = jax.vmap(sampler.init)(starts)
 
     def schedule(step: Array) -> dict[str, Array]:
-        beta = jnp.maximum(path[step + 1], SMALLEST_BETA)
-        return {"inverse_temperature": beta, "step_size": sizes[step + 1]}
+        return parameters_at(sampler.parameters, path[step + 1], scales[step + 1])
 
     def weigh(weight: Array, state: SamplerState, info: StepInfo, step: Array) -> Array:
         # The last step is only a move.

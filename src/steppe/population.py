@@ -16,7 +16,7 @@ from jax import Array
 
 from steppe.arguments import checked
 from steppe.errors import RunError
-from steppe.kernel.blocks.tempering import SMALLEST_BETA
+from steppe.kernel.blocks.tempering import parameters_at
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState
@@ -230,8 +230,7 @@ def _move(
 ) -> tuple[SamplerState, Array]:
     """Take descendants and move them at a temperature; their mean acceptance rate."""
     state = jax.tree.map(lambda leaf: leaf[kept], state)
-    steps = {name: value * scale for name, value in sampler.parameters.items() if name == "step_size"}
-    cooled = sampler.replace({"inverse_temperature": jnp.maximum(beta, SMALLEST_BETA), **steps})
+    cooled = sampler.replace(parameters_at(sampler.parameters, beta, scale))
     zero = jnp.zeros(state.log_density.shape)
     done = simulate(
         cooled,

@@ -58,10 +58,10 @@ def expected(distribution, target):
 
 
 @pytest.mark.usefixtures("float64")
-def test_every_number_of_every_law_is_the_exact_one(page):
+def test_every_number_of_every_distribution_is_the_exact_one(page):
     target = paper_bernoulli()
 
-    def dula_law(step_size):
+    def dula_distribution(step_size):
         return stationary_distribution(transition_matrix(steppe.dula(step_size=step_size), target))
 
     for places in PLACES:
@@ -72,8 +72,8 @@ def test_every_number_of_every_law_is_the_exact_one(page):
         tilted = np.asarray(jax.nn.softmax(jax.vmap(tilt.log_prob)(target.domain.enumerate())))
         distributions = {
             "pi": target_distribution(target),
-            "dula": dula_law(knobs["alpha"]),
-            "edula": dula_law(effective.value),
+            "dula": dula_distribution(knobs["alpha"]),
+            "edula": dula_distribution(effective.value),
             "tilt": tilted,
         }
         numbers = shown(page)
@@ -92,7 +92,7 @@ def test_bars_stand_for_sixteen_states_and_mark_the_modes(page):
         assert len(page.all(f"{chart} .sign.sharp")) == 2
 
 
-def test_a_center_that_runs_away_has_no_law_and_the_page_says_so(page):
+def test_a_center_that_runs_away_has_no_distribution_and_the_page_says_so(page):
     move(page, -0.3, 0.9, -1.0, 0.0)
     assert "4η ≤ αₐ" in page.one("#distribution-edula .distribution-warning").text
     assert page.all("#distribution-edula svg") == []

@@ -45,7 +45,7 @@ def test_unadjusted_recipe_gets_the_step_size_of_its_adjusted_twin(comparison):
     assert "gibbs, twice" not in comparison.tuning
 
 
-def test_reference_row_is_the_enumerated_law(comparison):
+def test_reference_row_is_the_enumerated_distribution(comparison):
     distribution = target_distribution(TARGET)
     values = np.asarray(jax.vmap(TARGET.log_density)(TARGET.domain.enumerate()))
     exact = rows(comparison, "distribution")["exact π"]

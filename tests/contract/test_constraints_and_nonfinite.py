@@ -192,7 +192,7 @@ EXACT = {
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", [case(name) for name in EXACT])
-def test_law_restricted_to_valid_states_is_left_invariant(name):
+def test_distribution_restricted_to_valid_states_is_left_invariant(name):
     domain = DOMAINS["binary"]
     is_valid = np.arange(domain.num_states) % 3 != 2
     target = broken_target(domain, is_valid=is_valid)

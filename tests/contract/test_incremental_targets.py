@@ -10,6 +10,7 @@ from contract.boltzmann import machine
 from contract.cases import chain_keys, one_chain, quick_jit, starts, transition_matrix
 from steppe.kernel.blocks import site_gibbs
 from steppe.kernel.blocks.site_gibbs import SiteGibbsBlock
+from steppe.kernel.blocks.table_size import cheapest_table
 from steppe.kernel.compose import recipe
 from steppe.targets import ising, ising_lattice
 
@@ -104,9 +105,9 @@ def test_event_sweep_of_more_updates_than_are_drawn_together_has_the_same_distri
 def test_table_is_as_long_as_an_update_of_the_cache_is_dear():
     rng = np.random.default_rng(0)
     couplings = np.triu(rng.normal(size=(300, 300)), 1)
-    assert site_gibbs.cheapest_table(ising_lattice((12, 12), 0.3)) == 1
-    assert 4 < site_gibbs.cheapest_table(ising(couplings + couplings.T)) < 100
-    assert site_gibbs.cheapest_table(machine(DOMAINS["ordinal"], "differences")) == 3
+    assert cheapest_table(ising_lattice((12, 12), 0.3)) == 1
+    assert 4 < cheapest_table(ising(couplings + couplings.T)) < 100
+    assert cheapest_table(machine(DOMAINS["ordinal"], "differences")) == 3
 
 
 def test_gradient_recipe_ignores_the_incremental_form():

@@ -129,7 +129,7 @@ def test_adjusted_langevin_has_the_targets_row():
 
 
 @pytest.mark.usefixtures("float64")
-def test_unadjusted_langevin_has_the_printed_laws():
+def test_unadjusted_langevin_has_the_printed_distributions():
     for step_size, row in DULA.items():
         distribution = stationary_distribution(
             transition_matrix(steppe.dula(step_size=step_size), paper_bernoulli())
@@ -138,7 +138,7 @@ def test_unadjusted_langevin_has_the_printed_laws():
 
 
 @pytest.mark.usefixtures("float64")
-def test_unadjusted_glu_has_the_printed_laws():
+def test_unadjusted_glu_has_the_printed_distributions():
     for setting, row in GLU.items():
         matrix = glu_transition_matrix(made(steppe.edula_glu, setting), paper_bernoulli())
         assert_prints_as(stationary_distribution(matrix), row)
@@ -154,7 +154,7 @@ def gaussian_start(nodes: np.ndarray, variance: float) -> np.ndarray:
 @pytest.mark.slow
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("setting", EDULA, ids=str)
-def test_entropic_unadjusted_langevin_has_the_printed_laws(setting):
+def test_entropic_unadjusted_langevin_has_the_printed_distributions(setting):
     """Halving the spacing or adding a standard deviation of reach moves no column by more than 1e-5."""
     _, α_a, η = setting
     variance = η / (1 - α_a / (4 * η))
@@ -194,7 +194,7 @@ def occupancy(sampler, key):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", EDULA, ids=str)
-def test_draws_of_entropic_unadjusted_langevin_have_the_printed_law(setting):
+def test_draws_of_entropic_unadjusted_langevin_have_the_printed_distribution(setting):
     sampler, row = made(steppe.edula, setting).build(paper_bernoulli()), EDULA[setting]
     fractions = np.asarray(occupancy(sampler, jax.random.key(20)), float)
     sharp = np.array([mode_mass(fraction, PAPER_MODES.sharp) for fraction in fractions])

@@ -4,6 +4,7 @@ False alarms: the p-values of the draws are held against 1e-7; there are fewer t
 """
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -52,6 +53,7 @@ TARGETS = {
     "lattice": lambda: targets.ising_lattice((2, 3), 0.4, field=0.2),
     "open lattice, bits": lambda: targets.ising_lattice((2, 2), -0.7, 0.3, periodic=False, spins=False),
     "odd cycle": lambda: targets.ising_graph(CYCLE, WEIGHTS, field=WEIGHTS[::-1]),
+    "odd cycle of signs": lambda: targets.ising_graph(CYCLE, 0.6 * np.sign(WEIGHTS), field=0.2),
     "hub": lambda: targets.ising_graph([[0, i] for i in range(1, 6)], 0.5, num_sites=7),
     "sparse matrix": lambda: targets.ising(np.diag(WEIGHTS, 1) + np.diag(WEIGHTS, -1), 0.1),
     "qubo": lambda: targets.qubo(np.diag(WEIGHTS) + np.diag(WEIGHTS[1:], 1), inverse_temperature=1.7),
@@ -209,7 +211,7 @@ def draw_once(sampler, num_chains, start):
     return quick_jit(lambda keys: jax.vmap(sampler.step, (0, None))(keys, state)[0])(keys)
 
 
-@pytest.mark.parametrize("name", cases(NAMES, fast=("lattice", "odd cycle", "potts")))
+@pytest.mark.parametrize("name", cases(NAMES, fast=("lattice", "odd cycle", "odd cycle of signs", "potts")))
 def test_draws_follow_the_matrix_and_carry_their_log_density(name):
     target = TARGETS[name]()
     sampler = steppe.chromatic_gibbs().build(target)
@@ -280,6 +282,17 @@ def test_ladders_of_chains_step_as_each_chain_alone(num_ladders):
 
 
 @pytest.mark.slow
+def test_regular_graphs_of_several_colours_put_chains_in_the_bits_of_words():
+    """The neighbours of a site may have any colours: each has an earlier one at one end."""
+    target = TARGETS["odd cycle of signs"]()
+    block: Any = steppe.chromatic_gibbs().build(target).recipe.blocks[0]
+    assert len(block.coloring.colors) == 3
+    assert [color.neighbours.shape[0] for color in block.spins.colors] == [2, 2, 2]
+    assert sum(color.num_bonds for color in block.spins.colors) == len(CYCLE)
+    block = steppe.chromatic_gibbs().build(TARGETS["hub"]()).recipe.blocks[0]
+    assert block.spins is None
+
+
 def test_annealing_finds_the_ground_state_of_a_ferromagnet():
     target = targets.ising_lattice((6, 6), 1.0)
     cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.1, 3.0))

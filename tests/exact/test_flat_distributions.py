@@ -51,7 +51,7 @@ def difference_tables(target: steppe.Target, exact: bool):
 
 @pytest.mark.parametrize("differences", ["gradient", pytest.param("exact", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
-def test_roughness_tilt_satisfies_detailed_balance_for_its_own_law(domain, differences):
+def test_roughness_tilt_satisfies_detailed_balance_for_its_own_distribution(domain, differences):
     target, strength = target_named(domain, "smooth"), 1.7
     recipe = steppe.roughness_tilted(strength=strength, step_size=0.6, differences=differences)
     distribution = normalised(np.log(target_distribution(target)) - strength * roughness(target, differences))
@@ -113,7 +113,7 @@ ENSEMBLE_DOMAINS = {
 }
 
 
-def joint_log_law(target: steppe.Target, variance: float, center_weight: float) -> np.ndarray:
+def joint_log_distribution(target: steppe.Target, variance: float, center_weight: float) -> np.ndarray:
     """Log-probability of (center, copy, copy) over all triples of positions."""
     values = np.log(target_distribution(target))
     flat = np.asarray(target.domain.enumerate()).reshape(target.domain.num_states, -1)
@@ -126,7 +126,7 @@ def joint_log_law(target: steppe.Target, variance: float, center_weight: float) 
 def test_ensemble_of_two_copies_and_a_lattice_center_leaves_the_joint_invariant(domain):
     target, variance = polynomial_target(ENSEMBLE_DOMAINS[domain], 2.0), 0.4
     recipe = steppe.robust_ensemble(replicas=2, coupling_variance=variance, step_size=0.6, center="lattice")
-    distribution = normalised(joint_log_law(target, variance, 0.0))
+    distribution = normalised(joint_log_distribution(target, variance, 0.0))
     moved = redraw_center(recipe, target, distribution)
     assert np.abs(moved - distribution).max() <= TOLERANCE
     for index, center in enumerate(target.domain.enumerate()):
@@ -150,8 +150,8 @@ def redraw_center(recipe, target, distribution: np.ndarray) -> np.ndarray:
 
     over_pairs = jax.vmap(jax.vmap(log_probs, (None, 0)), (0, None))
     table = np.asarray(jax.jit(over_pairs)(positions, positions))
-    center_laws = np.exp(table[:, :, np.arange(levels.shape[1]), levels].sum(axis=-1))
-    return distribution.sum(axis=0) * np.moveaxis(center_laws, -1, 0)
+    center_distributions = np.exp(table[:, :, np.arange(levels.shape[1]), levels].sum(axis=-1))
+    return distribution.sum(axis=0) * np.moveaxis(center_distributions, -1, 0)
 
 
 def test_lattice_center_is_drawn_with_the_probabilities_of_its_logits():
@@ -174,7 +174,7 @@ def test_lattice_center_is_drawn_with_the_probabilities_of_its_logits():
     assert chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > 1e-7
 
 
-def test_center_law_is_the_local_entropy_and_two_replicas_weigh_pi_with_it():
+def test_center_distribution_is_the_local_entropy_and_two_replicas_weigh_pi_with_it():
     """Marginals of the enumerated joint: exp(γU + yF) for the center; π·exp(F(2η)) for a Gaussian pair."""
     target, variance, weight = polynomial_target(steppe.Binary(3), 2.0), 0.4, 1.3
     values = np.log(target_distribution(target))
@@ -184,7 +184,7 @@ def test_center_law_is_the_local_entropy_and_two_replicas_weigh_pi_with_it():
     def local_entropy(eta: float) -> np.ndarray:
         return np.log(np.exp(values[None] - squared / (2 * eta)).sum(axis=1))
 
-    distribution = normalised(joint_log_law(target, variance, weight))
+    distribution = normalised(joint_log_distribution(target, variance, weight))
     expected = normalised(weight * values + 2 * local_entropy(variance))
     assert np.abs(distribution.sum(axis=(1, 2)) - expected).max() <= TOLERANCE
     pair = values[:, None] + values[None] - squared / (4 * variance)

@@ -184,7 +184,7 @@ def joint_moves_on_grid(domain: str) -> tuple[Grid, JointMoves]:
 
 
 @pytest.mark.parametrize("domain", SMALL_DOMAINS)
-def test_joint_metropolis_leaves_the_joint_law_invariant(domain):
+def test_joint_metropolis_leaves_the_joint_distribution_invariant(domain):
     grid, moves = joint_moves_on_grid(domain)
     assert invariance_error(grid, moves, moves.log_ratio) <= QUADRATURE_TOLERANCE
 
@@ -201,7 +201,7 @@ def test_ratio_without_center_terms_or_without_coupling_is_found_out(domain):
 
 @pytest.mark.parametrize("persistence", [0.0, 0.7], ids=["glu", "ou"])
 @pytest.mark.parametrize("domain", SMALL_DOMAINS)
-def test_sweep_of_center_and_position_leaves_the_joint_law_invariant(domain, persistence):
+def test_sweep_of_center_and_position_leaves_the_joint_distribution_invariant(domain, persistence):
     target, η = small_target(SMALL_DOMAINS[domain]), 0.4
     grid = center_grid(target, η, η * (1 - persistence**2))
     sampler = steppe.edmala_ou(step_size=0.9, coupling_variance=η, persistence=persistence).build(target)

@@ -196,7 +196,7 @@ def test_gradient_picks_and_their_ratios_are_the_oracles(domain):
 
 
 @quick_jit
-def engine_center_laws(samplers, positions, centers):
+def engine_center_distributions(samplers, positions, centers):
     def distribution(sampler, position, center):
         proposal = sampler.recipe.blocks[0].proposal
         proposal = getattr(proposal, "center", proposal)  # the joint move has a proposal for each
@@ -215,7 +215,7 @@ def test_center_means_and_variances_are_the_oracles(domain):
         steppe.edmala_ou(**COUPLED, persistence=PERSISTENCE),
     )
     samplers = [recipe.build(target) for recipe in recipes]
-    found = engine_center_laws(samplers, pairs.position, pairs.center)
+    found = engine_center_distributions(samplers, pairs.position, pairs.center)
     space, η = oracle_domain(target.domain), COUPLING_VARIANCE
 
     def langevin(pair):

@@ -306,6 +306,15 @@ def test_replicas_hold_every_rung_once_and_their_round_trips_are_counted():
     assert np.array_equal(np.sort(rungs, axis=-1), np.broadcast_to(np.arange(3), rungs.shape))
     assert np.array_equal(run.trace.statistic("round_trips"), count_round_trips(rungs))
     assert run.trace.statistic("round_trips")[:, -1].min() > 10
+    summary = run.summary()
+    ladder: Any = summary.to_dict()["ladder"]
+    made = np.diff(run.trace.statistic("round_trips")[:, [0, -1]], axis=1).ravel()
+    assert ladder["round_trips"] == made.tolist()
+    assert ladder["barrier"] == pytest.approx(2 - sum(ladder["swap_rates"]))
+    assert f"3 rungs · Λ = {ladder['barrier']:.1f}" in str(summary)
+    assert f"{made.sum()} round trips in all, {made.min()} to {made.max()} a chain" in " ".join(
+        str(summary).split()
+    )
 
 
 @pytest.mark.parametrize("kind", [TemperedBlock, InvertedSwaps])
@@ -376,6 +385,9 @@ MISTAKES = {
     "one rung": ({"num_rungs": 1}, "num_rungs"),
     "too many rungs": ({"num_rungs": 10**7}, "at most 4096"),
     "both": ({"num_rungs": 2, "inverse_temperatures": (0.3, 1.0)}, "or `num_rungs`"),
+    "hottest at 1": ({"hottest": 1.0}, "hottest"),
+    "hottest below 0": ({"hottest": -0.1}, "hottest"),
+    "hottest twice": ({"hottest": 0.1, "inverse_temperatures": (0.3, 1.0)}, "or `hottest`"),
     "unadjusted": ({"base": steppe.dula()}, "adjusted recipe"),
     "coupled": ({"base": steppe.edmala()}, "without center"),
     "reference not between 0 and 1": ({"reference": [0.5, 1.2]}, "must be a distribution"),

@@ -28,7 +28,7 @@ WITHOUT_CENTER = {
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("recipe", WITHOUT_CENTER.values(), ids=WITHOUT_CENTER)
-def test_enumerated_law_is_what_the_transition_matrix_leaves_invariant(recipe):
+def test_enumerated_distribution_is_what_the_transition_matrix_leaves_invariant(recipe):
     target = target_named("ordinal", "smooth")
     distribution = recipe.stationary(target)
     invariant = stationary_distribution(transition_matrix(recipe, target))
@@ -40,7 +40,7 @@ def test_enumerated_law_is_what_the_transition_matrix_leaves_invariant(recipe):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("name", ["edmala", "edmala_glu", "edmala_ou"])
-def test_coupled_recipes_have_the_joint_law_and_leave_the_position_the_target(name):
+def test_coupled_recipes_have_the_joint_distribution_and_leave_the_position_the_target(name):
     target = target_named("ragged", "smooth")
     distribution = ALL_RECIPES[name](coupling_variance=0.5).stationary(target)
     assert np.abs(distribution.probabilities() - target_distribution(target)).max() <= TOLERANCE
@@ -60,7 +60,7 @@ def enumerated_ensemble(distribution, target, replicas):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("center_weight", [0.0, 0.7])
-def test_marginals_of_an_ensemble_are_those_of_its_joint_law(center_weight):
+def test_marginals_of_an_ensemble_are_those_of_its_joint_distribution(center_weight):
     target = steppe.Target(lambda x: 1.3 * x[0] * x[1] - 0.4 * x[1] + 0.6 * x[2], steppe.Binary(3))
     distribution = steppe.robust_ensemble(
         replicas=2, coupling_variance=0.4, center="lattice", center_weight=center_weight
@@ -95,7 +95,7 @@ def test_many_replicas_about_a_real_center_agree_with_quadrature_over_it():
 
 
 @pytest.mark.slow
-def test_unadjusted_coupled_laws_have_the_printed_masses_on_the_papers_bits():
+def test_unadjusted_coupled_distributions_have_the_printed_masses_on_the_papers_bits():
     sharp = [2, 7]
     masses = [
         float(recipe.stationary(paper_bernoulli()).probabilities()[sharp].sum())
@@ -107,7 +107,7 @@ def test_unadjusted_coupled_laws_have_the_printed_masses_on_the_papers_bits():
     np.testing.assert_allclose(masses, [0.2031, 0.1726], atol=5.1e-5)
 
 
-def test_every_recipe_states_its_law():
+def test_every_recipe_states_its_distribution():
     for name, make in ALL_RECIPES.items():
         distribution = make().stationary(steppe.Target(jnp.sum, steppe.Binary(12)))
         assert distribution.is_biased == name.startswith(("dula", "edula"))

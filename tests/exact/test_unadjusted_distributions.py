@@ -40,7 +40,7 @@ GRID_TOLERANCE = 1e-6
 
 
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
-def test_one_step_of_dula_has_the_oracles_law(domain):
+def test_one_step_of_dula_has_the_oracles_distribution(domain):
     target = target_named(domain, "smooth")
     space, _, gradient = twin_of(target)
     expected = oracle.dula_matrix(space, gradient, step_size=0.7)
@@ -49,7 +49,7 @@ def test_one_step_of_dula_has_the_oracles_law(domain):
 
 
 @quick_jit
-def joint_position_laws(sampler, center):
+def joint_position_distributions(sampler, center):
     """Distribution of the next position of `edula` from every position beside one center."""
     density, (block,) = sampler.density, sampler.recipe.blocks
     positions = density.domain.enumerate()
@@ -64,12 +64,12 @@ def joint_position_laws(sampler, center):
 
 
 @pytest.mark.parametrize("domain", DOMAIN_CASES)
-def test_one_step_given_the_center_has_the_oracles_law(domain):
+def test_one_step_given_the_center_has_the_oracles_distribution(domain):
     target = target_named(domain, "smooth")
     center, (space, _, gradient) = center_for(target.domain), twin_of(target)
     expected = oracle.dula_matrix(space, gradient, step_size=0.7, center=center, coupling_variance=0.4)
     sweep = transition_matrix(steppe.edula_glu(step_size=0.7, coupling_variance=0.4), target, center=center)
-    joint = joint_position_laws(
+    joint = joint_position_distributions(
         steppe.edula(step_size=0.7, center_step_size=0.2, coupling_variance=0.4).build(target, audit=False),
         center,
     )
@@ -110,7 +110,7 @@ def test_glu_without_correction_is_dula_with_noisy_logits(domain, coupling_varia
 
 
 @quick_jit
-def sweep_laws(sampler, offsets):
+def sweep_distributions(sampler, offsets):
     """Distribution of the next position of `edula_glu` from every position, per offset of its center."""
     density, block = sampler.density, sampler.recipe.blocks[1]
     positions = density.domain.enumerate()
@@ -128,7 +128,7 @@ def test_sites_of_a_glu_step_are_independent_after_the_center_is_integrated_out(
     offsets = np.sqrt(η) * np.array(list(itertools.product(nodes, nodes)))
     joint_weights = np.outer(weights, weights).ravel() / weights.sum() ** 2
     distributions = np.asarray(
-        sweep_laws(steppe.edula_glu(step_size=0.7, coupling_variance=η).build(target), offsets)
+        sweep_distributions(steppe.edula_glu(step_size=0.7, coupling_variance=η).build(target), offsets)
     )
     found, expected = joint_weights @ distributions, noisy_flip_matrix(target, 0.7, η)
     np.testing.assert_allclose(found, expected, rtol=0, atol=CLOSED_FORM_TOLERANCE)
@@ -137,7 +137,7 @@ def test_sites_of_a_glu_step_are_independent_after_the_center_is_integrated_out(
 # ---- stationary distributions on quadratic log-densities ----------------------------------------------
 
 
-def langevin_law(target: steppe.Target, gradient, stiffness: float) -> np.ndarray:
+def langevin_distribution(target: steppe.Target, gradient, stiffness: float) -> np.ndarray:
     """The distribution Z_α π, which DULA with 1/α = stiffness leaves invariant if U is quadratic.
 
     Z_α(θ) = Σ_θ' exp{½ ∇U(θ)·(θ' − θ) − |θ' − θ|² / (2α)}.
@@ -157,7 +157,7 @@ def test_dula_on_a_quadratic_target_is_reversible_about_its_normaliser_times_the
     target = quadratic_target(DOMAINS[domain])
     for step_size in (0.3, 2.0):
         matrix = transition_matrix(steppe.dula(step_size=step_size), target)
-        distribution = langevin_law(target, twin_of(target).gradient, 1 / step_size)
+        distribution = langevin_distribution(target, twin_of(target).gradient, 1 / step_size)
         flow = distribution[:, None] * matrix
         np.testing.assert_allclose(
             stationary_distribution(matrix), distribution, rtol=0, atol=CLOSED_FORM_TOLERANCE
@@ -186,11 +186,11 @@ def edula_position_distribution(target: steppe.Target, α: float, α_a: float, �
 
 
 @pytest.mark.parametrize("lattice", LATTICES)
-def test_edula_on_a_quadratic_target_has_the_law_of_dula_at_the_effective_step(lattice):
+def test_edula_on_a_quadratic_target_has_the_distribution_of_dula_at_the_effective_step(lattice):
     target = quadratic_target(LATTICES[lattice])
     for α, α_a, η in EDULA_SETTINGS:
         found, stiffness = edula_position_distribution(target, α, α_a, η), 1 / α - 1 / (4 * η - α_a)
-        closed_form = langevin_law(target, twin_of(target).gradient, stiffness)
+        closed_form = langevin_distribution(target, twin_of(target).gradient, stiffness)
         np.testing.assert_allclose(found, closed_form, rtol=0, atol=GRID_TOLERANCE)
         assert (
             total_variation(found, target_distribution(target)) > 0.03
@@ -222,8 +222,8 @@ def test_dula_is_not_reversible_on_the_four_bit_table(step_size, asymmetry):
 
 
 @pytest.mark.parametrize(("step_size", "distance"), [(0.2, 0.0018), (0.6, 0.038)])
-def test_normaliser_times_target_is_not_the_law_of_dula_on_the_four_bit_table(step_size, distance):
+def test_normaliser_times_target_is_not_the_distribution_of_dula_on_the_four_bit_table(step_size, distance):
     target = paper_bernoulli()
     distribution = stationary_distribution(transition_matrix(steppe.dula(step_size=step_size), target))
-    closed_form = langevin_law(target, oracle.multilinear_gradient, 1 / step_size)
+    closed_form = langevin_distribution(target, oracle.multilinear_gradient, 1 / step_size)
     assert total_variation(distribution, closed_form) == pytest.approx(distance, rel=0.03)

@@ -310,6 +310,6 @@ def test_category_is_refused_where_it_would_have_to_be_a_real_number():
 
 
 @pytest.mark.parametrize("recipe", [steppe.roughness_tilted(), steppe.robust_ensemble()], ids=str)
-def test_kernel_refuses_recipes_of_another_law(recipe):
+def test_kernel_refuses_recipes_of_another_distribution(recipe):
     with pytest.raises(RecipeError, match=r"NumpyroKernel\(model, recipe\)"):
         NumpyroKernel(bits_model, recipe)

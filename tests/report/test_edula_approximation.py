@@ -11,7 +11,9 @@ from steppe.theory import effective_step_size
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("step_size", "center_step_size", "coupling_variance"), EDULA_CHECKED)
-def test_the_law_shown_for_edula_is_as_close_as_the_page_says(step_size, center_step_size, coupling_variance):
+def test_the_distribution_shown_for_edula_is_as_close_as_the_page_says(
+    step_size, center_step_size, coupling_variance
+):
     target = paper_bernoulli()
     exact = (
         steppe.edula(

@@ -17,6 +17,7 @@ from steppe.errors import RunError, RunMismatchError, StorageError
 from steppe.run import engine
 from steppe.run.adaptation import Adapt
 from steppe.run.devices import Devices
+from steppe.run.plan import check_enough_chains, make_plan
 from steppe.run.storage import shards
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.shards import merge_shards
@@ -136,6 +137,13 @@ def test_parts_are_not_mixed_with_a_whole_run(tmp_path):
 def test_devices_that_are_not_there_are_refused(devices):
     with pytest.raises(RunError, match="devices"):
         small_run(devices=devices)
+
+
+def test_more_devices_than_chains_are_refused():
+    plan = make_plan(4, 0, 8, 1, "draws", 2)
+    check_enough_chains(plan, 4)
+    with pytest.raises(RunError, match="5 devices for 4 chains"):
+        check_enough_chains(plan, 5)
 
 
 PROGRAM = """

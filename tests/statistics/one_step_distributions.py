@@ -16,7 +16,7 @@ class OneStep(NamedTuple):
 
     start: tuple[np.ndarray, np.ndarray | None]
     distribution: np.ndarray
-    center_law: tuple[np.ndarray, float] | None
+    center_distribution: tuple[np.ndarray, float] | None
 
 
 def one_step(name: str, numbers: dict[str, float], target: steppe.Target) -> OneStep:

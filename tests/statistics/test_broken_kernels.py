@@ -38,7 +38,7 @@ def runs(recipe, target):
 def is_rejected(broken, target):
     if broken.gate.startswith("one-step"):
         expected = one_step("edula", broken.recipe.parameters, target)
-        p_values = gates.one_step_law(broken.recipe.build(target), *expected, gates.NUM_CHAINS, KEY)
+        p_values = gates.one_step_distribution(broken.recipe.build(target), *expected, gates.NUM_CHAINS, KEY)
         return p_values[broken.gate] < gates.FALSE_ALARM
     if broken.gate == CACHE:
         sampler = broken.recipe.build(target)

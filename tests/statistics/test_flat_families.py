@@ -140,7 +140,7 @@ def walked(sampler, copies, centers, key):
     return jax.vmap(one)(copies, centers, jax.random.split(key, len(copies)))
 
 
-def cell_law(distribution):
+def cell_distribution(distribution):
     """Exact distribution of (center, copy, copy) on the lattice, by evaluating it at every triple."""
     cells = np.indices((8, 8, 8)).reshape(3, -1).T
     logs = jax.jit(jax.vmap(lambda cell: distribution.log_prob(STATES[cell[1:]], STATES[cell[0]])))(
@@ -149,7 +149,7 @@ def cell_law(distribution):
     return cells, np.asarray(jax.nn.softmax(logs), float)
 
 
-def pair_law():
+def pair_distribution():
     """Exact distribution of two copies tied through a real center that is integrated out."""
     values = np.asarray(jax.vmap(TARGET.log_density)(STATES), float)
     squared = ((np.asarray(STATES)[:, None] - np.asarray(STATES)) ** 2).sum(axis=-1)
@@ -158,7 +158,7 @@ def pair_law():
 
 
 def lattice_p_value(made, distribution) -> float:
-    cells, probabilities = cell_law(distribution)
+    cells, probabilities = cell_distribution(distribution)
     rng = np.random.default_rng(1)
     drawn = cells[rng.choice(len(cells), NUM_CHAINS, p=probabilities / probabilities.sum())]
     ended = walked(made.build(TARGET), STATES[drawn[:, 1:]], STATES[drawn[:, 0]], jax.random.key(2))
@@ -168,7 +168,7 @@ def lattice_p_value(made, distribution) -> float:
 
 
 def real_p_value(made) -> float:
-    distribution, rng = pair_law(), np.random.default_rng(1)
+    distribution, rng = pair_distribution(), np.random.default_rng(1)
     first, second = np.divmod(rng.choice(64, NUM_CHAINS, p=distribution.ravel()), 8)
     copies = jnp.stack([STATES[first], STATES[second]], axis=1)
     noise = np.sqrt(VARIANCE / 2) * rng.standard_normal((NUM_CHAINS, 3))
@@ -195,7 +195,7 @@ def p_value(made, kind) -> float:
 
 
 @pytest.mark.parametrize("kind", cases(CORRECT, fast=QUICKLY_KEPT))
-def test_ensemble_started_at_its_joint_law_keeps_it(kind):
+def test_ensemble_started_at_its_joint_distribution_keeps_it(kind):
     assert p_value(CORRECT[kind], kind) > gates.FALSE_ALARM
 
 
@@ -251,7 +251,7 @@ def imbalance(made) -> float:
 
 
 @pytest.mark.usefixtures("float64")
-def test_tilted_sampler_is_balanced_for_its_law():
+def test_tilted_sampler_is_balanced_for_its_distribution():
     assert imbalance(steppe.roughness_tilted(strength=STRENGTH, step_size=STEP)) <= 1e-12
 
 

@@ -35,10 +35,10 @@ SLOW = [
 @pytest.mark.parametrize(
     ("name", "domain"), [*FAST, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)]
 )
-def test_one_unadjusted_step_has_the_law_of_the_formulas(name, domain):
+def test_one_unadjusted_step_has_the_distribution_of_the_formulas(name, domain):
     target, recipe = target_named(domain, "smooth"), RECIPES[name]
     expected = one_step(name, recipe.parameters, target)
     sampler = recipe.build(target, audit=False)
-    p_values = gates.one_step_law(sampler, *expected, gates.NUM_CHAINS, jax.random.key(2))
-    assert len(p_values) == (1 if expected.center_law is None else 3)
+    p_values = gates.one_step_distribution(sampler, *expected, gates.NUM_CHAINS, jax.random.key(2))
+    assert len(p_values) == (1 if expected.center_distribution is None else 3)
     assert min(p_values.values()) >= gates.FALSE_ALARM

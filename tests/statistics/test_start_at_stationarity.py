@@ -58,7 +58,7 @@ def spread_target(domain, steepness):
     return target_named(domain, steepness)
 
 
-def assert_keeps_its_law(name, domain, steepness, num_steps, num_chains):
+def assert_keeps_its_distribution(name, domain, steepness, num_steps, num_chains):
     target, recipe = spread_target(domain, steepness), RECIPES[name]
     sampler, variance = recipe.build(target), recipe.parameters.get("coupling_variance")
     key = jax.random.key(1)
@@ -70,24 +70,24 @@ def assert_keeps_its_law(name, domain, steepness, num_steps, num_chains):
 
 
 @pytest.mark.parametrize(("name", "domain"), FAST)
-def test_recipe_started_at_its_joint_law_keeps_it(name, domain):
-    assert_keeps_its_law(name, domain, "smooth", FAST[name, domain], gates.NUM_CHAINS)
+def test_recipe_started_at_its_joint_distribution_keeps_it(name, domain):
+    assert_keeps_its_distribution(name, domain, "smooth", FAST[name, domain], gates.NUM_CHAINS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steepness", STEEPNESS)
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("name", RECIPES)
-def test_every_recipe_keeps_its_joint_law_on_every_domain(name, domain, steepness):
-    assert_keeps_its_law(name, domain, steepness, gates.NUM_STEPS, gates.NUM_CHAINS)
+def test_every_recipe_keeps_its_joint_distribution_on_every_domain(name, domain, steepness):
+    assert_keeps_its_distribution(name, domain, steepness, gates.NUM_STEPS, gates.NUM_CHAINS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("steepness", STEEPNESS)
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("name", [name for name in COUPLED if "linear" in name])
-def test_coupled_recipe_keeps_its_joint_law_at_twice_the_resolution(name, domain, steepness):
-    assert_keeps_its_law(name, domain, steepness, FEW_STEPS, 5 * gates.NUM_CHAINS)
+def test_coupled_recipe_keeps_its_joint_distribution_at_twice_the_resolution(name, domain, steepness):
+    assert_keeps_its_distribution(name, domain, steepness, FEW_STEPS, 5 * gates.NUM_CHAINS)
 
 
 def test_all_gates_together_raise_a_false_alarm_with_probability_below_1e_5():
@@ -98,7 +98,7 @@ def test_all_gates_together_raise_a_false_alarm_with_probability_below_1e_5():
 @pytest.mark.parametrize("steepness", STEEPNESS)
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_position_gate_sees_a_total_variation_of_one_percent(domain, steepness):
-    distribution = gates.exact_law(spread_target(domain, steepness))
+    distribution = gates.exact_distribution(spread_target(domain, steepness))
     _, cells = gates.pooled(distribution, gates.NUM_CHAINS * distribution)
     assert gates.chi_square_power(gates.NUM_CHAINS, len(cells), 0.01) > 0.99
 

@@ -160,7 +160,7 @@ def test_transition_matrices_match_the_oracle(name):
 
 
 @pytest.mark.parametrize("name", ["potts, lattice", "perceptron, errors"])
-def test_adjusted_samplers_keep_the_law_of_the_reference(name):
+def test_adjusted_samplers_keep_the_distribution_of_the_reference(name):
     target, reference = CASES[name].make(), CASES[name].reference
     values = np.asarray([reference(position) for position in np.asarray(target.domain.enumerate())])
     distribution = np.exp(values - values.max()) / np.exp(values - values.max()).sum()

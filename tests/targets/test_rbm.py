@@ -70,7 +70,7 @@ def test_layerwise_gibbs_moves_with_the_enumerated_probabilities():
 
 
 @pytest.mark.parametrize("inverse_temperature", [1.0, 0.4, 2.0])
-def test_layerwise_gibbs_keeps_the_law_at_any_temperature(inverse_temperature):
+def test_layerwise_gibbs_keeps_the_distribution_at_any_temperature(inverse_temperature):
     # Started from the distribution itself, 40 000 chains stay there; a chain that ignored the temperature
     # would move
     # to a distribution at distance 0.1 or more, a p-value far below 1e-9.

@@ -50,7 +50,7 @@ def all_tours():
     return tours, edges[tours, np.roll(tours, -1, axis=1)].sum(axis=1)
 
 
-def test_enumeration_of_the_paper_gives_its_optimum_and_its_law(all_tours):
+def test_enumeration_of_the_paper_gives_its_optimum_and_its_distribution(all_tours):
     tours, costs = all_tours
     best = tours[np.argmin(costs)]
     assert "".join(PAPER_CITIES[city] for city in best) == "ADGFECHB"
@@ -132,7 +132,7 @@ Z_LIMIT = 4.5
 LARGEST_ERRORS = (0.02, 0.04, 0.002)
 
 
-def assert_samples_the_law(sampler, states, num_steps):
+def assert_samples_the_distribution(sampler, states, num_steps):
     states, _ = long_run(sampler, jax.random.key(1), states, num_steps // 2)
     means = np.asarray(long_run(sampler, jax.random.key(2), states, num_steps)[1], float)
     errors = means.std(axis=1, ddof=1) / np.sqrt(NUM_CHAINS)
@@ -150,22 +150,22 @@ def assert_samples_the_law(sampler, states, num_steps):
     ],
     ids=["dmala", "edmala"],
 )
-def test_one_decision_per_tour_samples_the_law_of_the_paper(recipe):
+def test_one_decision_per_tour_samples_the_distribution_of_the_paper(recipe):
     target = targets.tsp_paper()
     sampler = recipe.build(target)
     start = target.position(np.arange(8))
     keys = jax.random.split(jax.random.key(0), NUM_CHAINS)
-    assert_samples_the_law(sampler, jax.vmap(lambda key: sampler.init(start, key))(keys), 60_000)
+    assert_samples_the_distribution(sampler, jax.vmap(lambda key: sampler.init(start, key))(keys), 60_000)
 
 
 @pytest.mark.slow
-def test_informed_moves_with_a_center_sample_the_law_of_the_paper():
+def test_informed_moves_with_a_center_sample_the_distribution_of_the_paper():
     # The order moves in most steps, so a sixtieth of them is enough.
     target = targets.tsp_paper("permutation")
     sampler = informed_permutation(moves=("two_opt", "insert"), coupling_variance=2.0).build(target)
     keys = jax.random.split(jax.random.key(0), NUM_CHAINS)
     starts = jax.vmap(lambda key: sampler.init(target.domain.draw(key), key))(keys)
-    assert_samples_the_law(sampler, starts, 1000)
+    assert_samples_the_distribution(sampler, starts, 1000)
 
 
 def test_coordinates_and_their_distances_are_the_same_problem():

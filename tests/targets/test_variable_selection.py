@@ -10,7 +10,7 @@ import steppe
 from contract.cases import quick_jit, transition_matrix
 from steppe.diagnostics.exact import target_distribution
 from steppe.errors import TargetError
-from steppe.kernel.blocks.site_gibbs import cheapest_table
+from steppe.kernel.blocks.table_size import cheapest_table
 from steppe.targets import VariableSelection, variable_selection
 from steppe.targets.variable_selection import MAX_AGE, Swept
 

@@ -48,7 +48,7 @@ def entropy_of(rows):
 
 
 @pytest.mark.slow
-def test_the_gap_has_the_gradient_of_the_likelihood_when_samples_follow_the_law():
+def test_the_gap_has_the_gradient_of_the_likelihood_when_samples_follow_the_distribution():
     # All 64 states, weighted by their probabilities, stand for infinitely many samples.
     rng = np.random.default_rng(1)
     with jax.enable_x64(True):

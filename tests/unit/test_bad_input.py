@@ -259,9 +259,9 @@ def arguments_with_bad_values():
     for name, make in ALL_RECIPES.items():
         for argument, parameter in inspect.signature(make).parameters.items():
             for value in bad_values(parameter.default):
-                if argument != "reference" or not is_row(
-                    value
-                ):  # probabilities of sites, whatever their number
+                # Probabilities of sites, whatever their number; a hot end at 0.
+                is_good = {"reference": is_row(value), "hottest": value == 0.0}
+                if not is_good.get(argument, False):
                     yield name, argument, value
 
 

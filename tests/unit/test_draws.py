@@ -158,7 +158,7 @@ def test_uniforms_and_normals_of_one_key_are_independent(key_type):
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_normals_fill_the_bins_of_the_normal_law(precision):
+def test_normals_fill_the_bins_of_the_normal_distribution(precision):
     with jax.enable_x64(precision == "float64"):
         normals = np.asarray(quick_jit(lambda key: draws.normal(key, (NUM_DRAWS,)))(jax.random.key(5)))
     assert normals.dtype == precision

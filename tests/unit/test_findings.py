@@ -1,10 +1,12 @@
 """Findings name causes: what follows from one is left out, and advice fits the sampler."""
 
 import numpy as np
+import pytest
 
 from steppe import Categorical
 from steppe.diagnostics.findings import diagnose
 from steppe.diagnostics.mixing import assess
+from steppe.diagnostics.swaps import Swaps, judge_swaps
 from unit.synthetic import fair_bits, trace_of
 
 
@@ -79,3 +81,18 @@ def test_mirrored_bits_are_label_switching():
     levels[2] = 1 - levels[2]
     log_density = np.random.default_rng(0).normal(size=levels.shape[:2])
     assert find(trace_of(levels, log_density=log_density))[0].startswith("Label switching")
+
+
+@pytest.mark.parametrize(
+    ("rates", "trips", "said"),
+    [
+        ([0.02] * 7, [1, 2], ["Λ = 6.9 needs about 15 rungs", "3 round trips in all", "Mend the ladder."]),
+        ([0.5] * 14, [1, 2], ["3 round trips in all", "Run longer."]),
+        ([0.5] * 14, [10, 10], []),
+    ],
+    ids=["short ladder", "short run", "good"],
+)
+def test_ladders_are_judged_by_their_barrier_and_their_round_trips(rates, trips, said):
+    found = list(judge_swaps(Swaps(np.array(rates), np.array(trips), 1000)))
+    assert len(found) == len([words for words in said if "." not in words[-1]])
+    assert all(words in " ".join(found) for words in said)

@@ -105,7 +105,7 @@ def test_corrected_and_exact_kernels_satisfy_detailed_balance(enumerated):
         assert oracle.detailed_balance_error(matrix, target) < 1e-12, name
 
 
-def test_stationary_law_of_irreducible_kernels_is_the_target(enumerated):
+def test_stationary_distribution_of_irreducible_kernels_is_the_target(enumerated):
     target, named = enumerated
     for name in ("dmala", "gibbs", "block_gibbs", "hamming_ball", "gwg"):
         np.testing.assert_allclose(oracle.stationary(named[name]), target, rtol=1e-10, err_msg=name)
@@ -153,7 +153,9 @@ def test_dula_is_biased_on_a_target_that_is_not_quadratic():
         (1.0, ".1445", ".1539", ".161"),
     ],
 )
-def test_dula_law_on_the_bernoulli_target_has_the_published_figures(step_size, flat, sharp, distance):
+def test_dula_distribution_on_the_bernoulli_target_has_the_published_figures(
+    step_size, flat, sharp, distance
+):
     matrix = oracle.dula_matrix(BINARY4, oracle.multilinear_gradient, step_size=step_size)
     distribution = oracle.stationary(matrix)
     target = oracle.target_probabilities(BINARY4, oracle.multilinear_log_density)
@@ -261,7 +263,7 @@ def test_center_densities_ignore_columns_that_do_not_exist():
     assert np.all(oracle.gaussian_from_normals(ONE_HOT, mean, 1.0, mean)[~coordinates] == 0)
 
 
-def test_ou_refresh_composes_to_the_exact_center_law():
+def test_ou_refresh_composes_to_the_exact_center_distribution():
     position, center, _, _ = random_state(ORDINAL, 7)
     mean, variance = oracle.ou_mean_var(ORDINAL, position, center, 0.7, 0.0)
     exact_mean, exact_variance = oracle.exact_center_mean_var(ORDINAL, [position], 0.7)
@@ -441,7 +443,7 @@ def test_gwg_reverse_path_undoes_the_moves_in_reverse_order():
     assert abs(other - expected) > 1e-3
 
 
-def test_gibbs_site_law_is_the_sigmoid_of_the_flip_difference():
+def test_gibbs_site_distribution_is_the_sigmoid_of_the_flip_difference():
     position = np.array([0.0, 1.0, 0.0, 1.0])
     flipped = np.array([0.0, 1.0, 1.0, 1.0])
     log_probs = oracle.gibbs_site_log_probs(BINARY4, position, 2, oracle.multilinear_log_density)

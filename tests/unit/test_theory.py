@@ -77,7 +77,7 @@ def test_box_constants_are_the_extremes_over_states_and_corners(domain, box):
     assert found.diameter == pytest.approx(np.linalg.norm(pairs, axis=2).max(), rel=1e-5)
 
 
-def test_confining_centers_changes_the_law_of_three_levels_and_not_that_of_bits():
+def test_confining_centers_changes_the_distribution_of_three_levels_and_not_that_of_bits():
     weights = theory.box_mass(steppe.Ordinal(1, 3), (-0.5, 2.5), 0.3)
     np.testing.assert_allclose(weights, [0.819, 0.994, 0.819], atol=5e-4)
     bits = theory.box_mass(steppe.Binary(2), PAPER_BOX, 0.1)
@@ -96,7 +96,7 @@ def test_effective_step_of_the_published_settings():
     assert theory.effective_step_size(0.1, 4.0, 0.01).value == pytest.approx(0.1006, abs=5e-5)
 
 
-def test_quadratic_law_is_that_of_dula():
+def test_quadratic_distribution_is_that_of_dula():
     target, _ = quadratic_target(DOMAINS["ragged"], scale=0.3)
     distribution = stationary_distribution(transition_matrix(steppe.dula(step_size=0.5), target))
     np.testing.assert_allclose(theory.quadratic_distribution(target, 2.0), distribution, atol=1e-5)

@@ -18,15 +18,20 @@ class Swaps(NamedTuple):
     ----------
     rates
         Mean acceptance probability of a swap, for every pair of neighbouring rungs from the hottest.
-    round_trips
-        How often replicas of all chains went from the hot end to the cold one and back.
+    trips_by_chain
+        How often replicas of every chain went from the hot end to the cold one and back.
     num_rows
         Rows they had for it, all chains together.
     """
 
     rates: np.ndarray
-    round_trips: int
+    trips_by_chain: np.ndarray
     num_rows: int
+
+    @property
+    def round_trips(self) -> int:
+        """Round trips of all chains."""
+        return int(self.trips_by_chain.sum())
 
     @property
     def num_rungs(self) -> int:
@@ -49,7 +54,7 @@ def measure_swaps(trace: Trace) -> Swaps | None:
     if not trace.has("swap_rate"):
         return None
     rates, trips = trace.statistic("swap_rate"), trace.statistic("round_trips")
-    made = int((trips[:, -1].astype(int) - trips[:, 0]).sum()) if trips.size else 0
+    made = trips[:, -1].astype(int) - trips[:, 0] if trips.size else np.zeros(len(trips), int)
     return Swaps(rates.reshape(-1, rates.shape[-1]).mean(axis=0), made, rates.shape[0] * rates.shape[1])
 
 

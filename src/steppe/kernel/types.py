@@ -262,11 +262,11 @@ class Block(Protocol[Own]):
 
 
 @runtime_checkable
-class StepsTogether(Protocol):
-    """A block that changes one site at a time, and chains that take it side by side lose nothing by it."""
+class VisitsSites(Protocol):
+    """A block that changes one site at a time, or a few: chains side by side wait for one another."""
 
     def steps_together(self, target: Target) -> bool:
-        """Whether it is so on a target."""
+        """Whether chains side by side lose nothing by it on a target."""
         ...
 
 

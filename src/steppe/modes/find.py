@@ -1,6 +1,7 @@
 """`find_flat_modes`: chains look, local searches end on modes, fresh disturbances judge what was found."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from typing import Unpack
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +32,7 @@ from steppe.modes.members import PLAIN, ROBUST, list_members, price_of_value, sh
 from steppe.modes.merge import canonicalize, label_modes
 from steppe.modes.plateau_walk import walk_plateaus
 from steppe.modes.strength_curves import draw_curves
-from steppe.robust.averages import Average, Repair
+from steppe.robust.averages import Average
 from steppe.robust.disturbances import Disturbance
 from steppe.robust.read_disturbance import DisturbanceOptions, read_disturbance
 from steppe.robust.risk import Risk
@@ -56,12 +57,6 @@ def find_flat_modes(
     target: Target,
     *,
     key: Array,
-    flips: int | None = None,
-    flip_rate: ArrayLike | None = None,
-    scenarios: Sequence[Target] | None = None,
-    scenario: Callable[[Array], Target] | None = None,
-    disturb: Callable[[Array, Array], Array] | None = None,
-    repair: Repair | None = None,
     risk: str = "mean",
     max_loss: float | None = None,
     within: float | None = None,
@@ -70,6 +65,7 @@ def find_flat_modes(
     budget: int = DEFAULT_BUDGET,
     initial: ArrayLike | None = None,
     progress: bool | None = None,
+    **stated: Unpack[DisturbanceOptions],
 ) -> FlatModes:
     """Find modes that are good, and still good after a disturbance.
 
@@ -133,15 +129,7 @@ def find_flat_modes(
     apart = max(2, round(SEPARATION_FRACTION * target.domain.num_sites))
     apart = apart if separation is None else count(f"{name}(separation=...)", separation)
     measure = Risk.read(f"{name}(risk=...)", risk)
-    options: DisturbanceOptions = {
-        "flips": flips,
-        "flip_rate": flip_rate,
-        "scenarios": scenarios,
-        "scenario": scenario,
-        "disturb": disturb,
-        "repair": repair,
-    }
-    disturbance = read_disturbance(name, target, _fill_in(target, options))
+    disturbance = read_disturbance(name, target, _fill_in(target, stated))
     of_search, of_judgement, of_rest = jax.random.split(key, 3)
     after = disturbance.find_closed_form(target, measure)
     if after is None:

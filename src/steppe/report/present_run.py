@@ -88,7 +88,7 @@ def _list_facts(summary: "Summary") -> Iterator[tuple[str, str]]:
     yield "chains", _count_chains(mixing)
     yield "moves", f"acceptance {mixing.acceptance_rate:.3f} · {mixing.flip_rate:.3g} flips per site and step"
     if mixing.swaps is not None:
-        yield "ladder", _describe_ladder(mixing.swaps)
+        yield "ladder", _describe_ladder(mixing.swaps, summary.cost)
     if mixing.num_unique is not None:
         num_states = len(mixing.chain_means) * mixing.num_draws * mixing.num_replicas
         yield "states", f"{mixing.num_unique} different among {num_states}"
@@ -97,12 +97,16 @@ def _list_facts(summary: "Summary") -> Iterator[tuple[str, str]]:
     yield "ESS of U", " · ".join(_list_efficiency(summary.cost, mixing.log_density.ess))
 
 
-def _describe_ladder(swaps: Swaps) -> str:
+def _describe_ladder(swaps: Swaps, cost: Cost) -> str:
     trips = f"{swaps.round_trips} round trips in all"
     if swaps.round_trips:
-        trips += f", one in {swaps.num_rows / swaps.round_trips:.0f} draws"
+        fewest, most = swaps.trips_by_chain.min(), swaps.trips_by_chain.max()
+        trips += f", {fewest} to {most} a chain, one in {swaps.num_rows / swaps.round_trips:.0f} draws"
     low, high = swaps.rates.min(), swaps.rates.max()
-    return f"{swaps.num_rungs} rungs · Λ = {swaps.barrier:.1f} · swaps {low:.2f} to {high:.2f} · {trips}"
+    round_ = f" · {1e3 * cost.seconds / cost.num_steps:.2g} ms a round and chain" if cost.seconds else ""
+    return (
+        f"{swaps.num_rungs} rungs · Λ = {swaps.barrier:.1f} · swaps {low:.2f} to {high:.2f} · {trips}{round_}"
+    )
 
 
 def _count_draws(mixing: Mixing, thinning: int, num_warmup: int) -> str:

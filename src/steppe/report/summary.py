@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from steppe.diagnostics.findings import Diagnosis
 from steppe.diagnostics.mixing import Cost, Mixing
 from steppe.diagnostics.quantity import Quantity
+from steppe.diagnostics.swaps import Swaps
 from steppe.presented import Presented
 from steppe.report.cells import divide, to_finite
 
@@ -62,6 +63,7 @@ class Summary(Presented):
                 {"verdict": label, "mean_log_density": to_finite(mean)}
                 for label, mean in zip(chains.labels, mixing.chain_means, strict=True)
             ],
+            "ladder": None if mixing.swaps is None else _describe_swaps(mixing.swaps),
             "acceptance_rate": to_finite(mixing.acceptance_rate),
             "flip_rate": to_finite(mixing.flip_rate),
             "num_unique": mixing.num_unique,
@@ -73,6 +75,16 @@ class Summary(Presented):
         }
 
     __repr__ = Presented.__str__  # so that `run.summary()` at a prompt is the table
+
+
+def _describe_swaps(swaps: Swaps) -> dict[str, object]:
+    return {
+        "swap_rates": swaps.rates.tolist(),
+        "barrier": swaps.barrier,
+        "num_wanted": swaps.num_wanted,
+        "round_trips": swaps.trips_by_chain.tolist(),
+        "round_trips_per_draw": swaps.round_trips / max(swaps.num_rows, 1),
+    }
 
 
 def _to_numbers(quantity: Quantity) -> dict[str, float | None]:

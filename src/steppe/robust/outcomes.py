@@ -1,7 +1,6 @@
 """What positions are worth after fresh disturbances, with the error of that number."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +12,9 @@ from steppe.arguments import checked
 from steppe.compiling import pad_rows, quick_jit
 from steppe.domain.structured import flatten_positions
 from steppe.errors import TargetError
-from steppe.robust.averages import Average, Repair
+from steppe.robust.averages import Average
 from steppe.robust.disturbances import Disturbance
-from steppe.robust.read_disturbance import read_disturbance
+from steppe.robust.read_disturbance import DisturbanceOptions, read_disturbance
 from steppe.robust.risk import Risk
 from steppe.target import Target
 from steppe.validation import count, random_key
@@ -54,14 +53,9 @@ def measure_robustness(
     positions: ArrayLike,
     *,
     key: Array,
-    flips: int | None = None,
-    flip_rate: ArrayLike | None = None,
-    scenarios: Sequence[Target] | None = None,
-    scenario: Callable[[Array], Target] | None = None,
-    disturb: Callable[[Array, Array], Array] | None = None,
-    repair: Repair | None = None,
     risk: str = "mean",
     num_samples: int = 1000,
+    **stated: Unpack[DisturbanceOptions],
 ) -> Robustness:
     """Evaluate positions after fresh disturbances.
 
@@ -83,18 +77,7 @@ def measure_robustness(
     call = "measure_robustness"
     measure = Risk.read(f"{call}(risk=...)", risk)
     num = count(f"{call}(num_samples=...)", num_samples, 2, error=TargetError)
-    disturbance = read_disturbance(
-        call,
-        target,
-        {
-            "flips": flips,
-            "flip_rate": flip_rate,
-            "scenarios": scenarios,
-            "scenario": scenario,
-            "disturb": disturb,
-            "repair": repair,
-        },
-    )
+    disturbance = read_disturbance(call, target, stated)
     states = np.asarray(flatten_positions(target.domain, positions))
     if not target.domain.contains(states) or not states.size:
         raise TargetError(

@@ -1,15 +1,13 @@
 """`robust`: from a target and a disturbance to the target of what is left after it."""
 
-from collections.abc import Callable, Sequence
+from typing import Unpack
 
 import jax
 from jax import Array
-from jax.typing import ArrayLike
 
 from steppe.arguments import checked
 from steppe.errors import TargetError
-from steppe.robust.averages import Repair
-from steppe.robust.read_disturbance import read_disturbance
+from steppe.robust.read_disturbance import DisturbanceOptions, read_disturbance
 from steppe.robust.risk import Risk
 from steppe.target import Target
 from steppe.validation import count, random_key
@@ -21,15 +19,10 @@ DEFAULT_SAMPLES = 32
 def robust(
     target: Target,
     *,
-    flips: int | None = None,
-    flip_rate: ArrayLike | None = None,
-    scenarios: Sequence[Target] | None = None,
-    scenario: Callable[[Array], Target] | None = None,
-    disturb: Callable[[Array, Array], Array] | None = None,
-    repair: Repair | None = None,
     risk: str = "mean",
     num_samples: int = DEFAULT_SAMPLES,
     key: Array | None = None,
+    **stated: Unpack[DisturbanceOptions],
 ) -> Target:
     """Target whose log-density is what `U` is worth after a disturbance.
 
@@ -88,18 +81,7 @@ def robust(
     call = "robust"
     measure = Risk.read(f"{call}(risk=...)", risk)
     num = count(f"{call}(num_samples=...)", num_samples, 2, error=TargetError)
-    disturbance = read_disturbance(
-        call,
-        target,
-        {
-            "flips": flips,
-            "flip_rate": flip_rate,
-            "scenarios": scenarios,
-            "scenario": scenario,
-            "disturb": disturb,
-            "repair": repair,
-        },
-    )
+    disturbance = read_disturbance(call, target, stated)
     closed = disturbance.find_closed_form(target, measure)
     if closed is not None:
         return closed

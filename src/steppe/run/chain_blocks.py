@@ -19,8 +19,9 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import PyTree
 
 from steppe.domain.base import Domain
+from steppe.kernel.blocks.metropolis import AroundBlock
 from steppe.kernel.sampler import Sampler
-from steppe.kernel.types import SamplerState, StepInfo, StepsTogether
+from steppe.kernel.types import Block, SamplerState, StepInfo, VisitsSites
 from steppe.run.adaptation.warmup import Observed, Searches, WarmupAdaptation, center_distance
 from steppe.run.devices import BLOCK_AXIS
 from steppe.run.observables import Followed, Readings
@@ -45,7 +46,7 @@ MAX_LANES_TOGETHER = 20
 def choose_chain_block(sampler: Sampler, num_chains: int) -> int:
     """Return how many chains to run side by side: as many as fit the cache, in blocks without idle lanes."""
     recipe, domain = sampler.recipe, sampler.target.domain
-    is_sequential = not recipe.uses_gradient and not sampler.chains_last
+    is_sequential = not sampler.chains_last and _visits_sites(sampler)
     is_together = is_sequential and _step_together(sampler)
     if is_sequential and not is_together and num_chains < FEW_CHAINS:
         return 1
@@ -58,10 +59,20 @@ def choose_chain_block(sampler: Sampler, num_chains: int) -> int:
     return -(-num_chains // num_blocks)
 
 
+def _visits_sites(sampler: Sampler) -> bool:
+    """Whether chains change one site, or a few, at a time."""
+    return any(isinstance(_unwrap(block), VisitsSites) for block in sampler.recipe.blocks)
+
+
 def _step_together(sampler: Sampler) -> bool:
     """Whether chains that change one site at a time lose nothing by stepping side by side."""
     blocks, target = sampler.recipe.blocks, sampler.target
-    return all(isinstance(block, StepsTogether) and block.steps_together(target) for block in blocks)
+    return all(isinstance(block, VisitsSites) and block.steps_together(target) for block in blocks)
+
+
+def _unwrap(block: Block) -> Block:
+    """The block that moves positions, inside those that apply it."""
+    return _unwrap(block.block) if isinstance(block, AroundBlock) else block
 
 
 Seen = tuple[Observers | None, Readings | None]

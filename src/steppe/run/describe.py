@@ -33,8 +33,17 @@ _SOFTWARE = {
     "xla_flags": "XLA_FLAGS",
 }
 # More draws of the same are welcome, and these do not shape them. The target is compared on its own, and a
-# ladder as a part of the sampler.
-_MAY_DIFFER = {"num_draws", "evaluations_per_step", "software", "metadata", "target", "observables", "rungs"}
+# ladder or a cycle as a part of the sampler.
+_MAY_DIFFER = {
+    "num_draws",
+    "evaluations_per_step",
+    "software",
+    "metadata",
+    "target",
+    "observables",
+    "rungs",
+    "cycle",
+}
 
 
 def describe_run(
@@ -51,14 +60,14 @@ def record_run(
     plan: Plan,
     recipe: "Recipe",
     metadata: Mapping[str, object] | None,
-    rungs: Mapping[str, object] | None = None,
+    adapted: Mapping[str, Mapping[str, object] | None] | None = None,
 ) -> "RunRecord":
     """Return what is run with what its target is known by, which is evaluated for it."""
     from steppe.run.storage.record import RunRecord
 
     sampler = engine.sampler
     identity = identify_target(sampler.target, uses_gradient=sampler.recipe.uses_gradient)
-    fields = {**_fields(engine, plan, recipe, metadata), "target": identity, "rungs": rungs}
+    fields = {**_fields(engine, plan, recipe, metadata), "target": identity, **(adapted or {})}
     return RunRecord.model_validate(fields)
 
 

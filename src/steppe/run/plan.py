@@ -127,6 +127,16 @@ def make_plan(
     return plan
 
 
+def check_enough_chains(plan: Plan, num_devices: int) -> None:
+    """Refuse more devices than chains: a chain, and a ladder of temperatures is one, stays on its device."""
+    num_chains = len(plan.own_chains)
+    if num_devices > num_chains:
+        raise RunError(
+            f"`sample(devices=...)` asks for {num_devices} devices for {num_chains} chains, and a chain with "
+            "all its rungs or replicas runs on one. Use fewer devices, or more chains."
+        )
+
+
 def longer(plan: Plan, num_draws: Any) -> Plan:
     """Return the plan with more draws per chain."""
     more = count("extend(num_draws)", num_draws, error=RunError, remedy="")

@@ -20,12 +20,13 @@ from steppe.kernel.start import check_starts, flatten_start
 from steppe.recommend import recommend
 from steppe.run.adaptation import Adapt, resolve_adaptation
 from steppe.run.chain_blocks import choose_chain_block
+from steppe.run.cycle_schedule import adapt_cycle, describe_cycle
 from steppe.run.describe import check_same_run, record_run
 from steppe.run.devices import Device, make_devices
 from steppe.run.driver import collect, stream
 from steppe.run.engine import Engine
 from steppe.run.observables import Followed, Function, Observable, Overlap, check_observables
-from steppe.run.plan import Keep, Plan, make_plan
+from steppe.run.plan import Keep, Plan, check_enough_chains, make_plan
 from steppe.run.progress import progress_bar
 from steppe.run.result import Run
 from steppe.run.stopping import Progress, Stopping, average_rows
@@ -106,7 +107,8 @@ def sample(
         Show a progress bar; by default when standard error is a terminal.
     adapt
         What to adapt in warm-up, and to what: see `steppe.Adapt`. `True` adapts the step size of adjusted
-        samplers, `False` nothing. The ladder of `parallel_tempering()` is adapted before warm-up.
+        samplers, `False` nothing. The ladder of `parallel_tempering()` and the cycle of `dmala_cyclical()`
+        are adapted before warm-up.
     devices
         Devices of this process to spread the chains over: how many, or which. The default device, unless
         `jax.distributed.initialize` was called: then all devices of all processes run the chains together,
@@ -149,6 +151,7 @@ def sample(
     asked = recipe
     if adapt is not False:
         recipe = adapt_ladder(recipe, target, key, None if saved is None else saved.rungs)
+        recipe = adapt_cycle(recipe, target, key, None if saved is None else saved.cycle)
     sampler = recipe.build(target)
     used = make_devices(devices)
     if time_limit is not None:
@@ -165,6 +168,8 @@ def sample(
         choose = partial(_choose_even, choose)
     plan = make_plan(num_chains, num_warmup, num_draws, thinning, keep, chain_block, own, choose)
     _check_pairs(plan, followed)
+    if devices is not None:
+        check_enough_chains(plan, used.num_own)
     adaptation = resolve_adaptation(adapt, sampler)
     if adaptation is not None and adaptation.wanted.pooled and plan.shard.count > used.num_processes:
         raise RunError("`Adapt(pooled=True)` needs chains that can talk to each other; `shard` parts them.")
@@ -198,7 +203,8 @@ def sample(
         take_over(Path(out), plan.shard, used.agree)
     directory = RunDirectory(shard_path(Path(out), plan.shard, may_move=may_move))
     stopping = partial(Stopping, plan, time_limit=time_limit, until=until, on_chunk=on_chunk)
-    ends = _Ends(progress, commit_seconds, stopping, describe_ladder(asked, recipe))
+    adapted = {"rungs": describe_ladder(asked, recipe), "cycle": describe_cycle(asked, recipe)}
+    ends = _Ends(progress, commit_seconds, stopping, adapted)
     return _on_disk(engine, recipe, (initial, reals), directory, resume, metadata, allow_other_version, ends)
 
 
@@ -256,12 +262,12 @@ def _own_part(shard: tuple[int, int] | None, num_processes: int) -> tuple[int, i
 
 
 class _Ends(NamedTuple):
-    """How a run on disk is shown, committed and ended, and the ladder that was adapted for it."""
+    """How a run on disk is shown, committed and ended, and what was adapted before it."""
 
     progress: bool | None
     commit_seconds: float | None
     make_stopping: Callable[..., Stopping]
-    rungs: Mapping[str, object] | None
+    adapted: Mapping[str, Mapping[str, object] | None]
 
 
 def _on_disk(
@@ -275,7 +281,7 @@ def _on_disk(
     ends: _Ends,
 ) -> Run:
     engine.start(*initial)
-    record = record_run(engine, engine.plan, recipe, metadata, ends.rungs)
+    record = record_run(engine, engine.plan, recipe, metadata, ends.adapted)
     try:
         if resume and directory.exists:
             directory.lock()

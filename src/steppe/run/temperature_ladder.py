@@ -3,7 +3,8 @@
 Notation: `r_i` is the fraction of swaps that neighbours `i` and `i + 1` refuse, and the barrier
 `Λ(β) = Σ_{β_i < β} r_i` hardly depends on the ladder it is measured with. Rungs at equal steps of `Λ` refuse
 equally often, which makes round trips fastest (Syed, Bouchard-Côté, Deligiannidis, Doucet 2022); about
-`2 Λ + 1` rungs are best.
+`2 Λ + 1` rungs are best. A ladder that needs many of them is cut at its hot end, where what was found in the
+cold is forgotten all the same (`hot_end.py`).
 """
 
 import dataclasses
@@ -18,10 +19,11 @@ from jax import Array
 from steppe.arguments import checked
 from steppe.errors import RunError
 from steppe.kernel.blocks.isoenergetic import IsoenergeticBlock
-from steppe.kernel.blocks.tempering import TemperedBlock
+from steppe.kernel.blocks.tempering import Fate, TemperedBlock
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.adaptation import TARGET_ACCEPTANCE
+from steppe.run.hot_end import find_hottest
 from steppe.run.plan import MAX_STEPS
 from steppe.run.simulate import simulate
 from steppe.target import Target
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from steppe.run.storage.record import RungsRecord
 
 MIN_RUNGS, MAX_RUNGS = 3, 96
+# Ladders that need more rungs than this are asked whether they can do without their hot end.
+MANY_RUNGS = 12
 FIRST_ROUND = 16
 # A ladder whose swaps are refused more often than this sees too little of the barrier to be adapted.
 MAX_REJECTION = 0.7
@@ -95,13 +99,19 @@ def tune_ladder(
     if block is None:
         raise RunError(f"`tune_ladder` needs `steppe.parallel_tempering(...)`; got {recipe!r}.")
     key = random_key("tune_ladder", key)
+    fate = block.fate
     while True:
         tuned = _tune_rounds(target, recipe, key, num_steps, num_chains)
-        size = len(tuned.inverse_temperatures)
-        wanted = _choose_size(tuned.barrier, size)
-        if block.fate != "adapted" or wanted == size:
+        betas = tuned.inverse_temperatures
+        wanted, hottest = _choose_size(tuned.barrier, len(betas)), betas[0]
+        key = jax.random.fold_in(key, wanted)
+        if fate == "adapted" and wanted > MANY_RUNGS:
+            hottest, fate = find_hottest(target, *base_of(tuned.recipe, betas), betas, key=key), "sized"
+            kept = 1 - np.interp(hottest, betas, np.linspace(0, 1, len(betas)))
+            wanted = max(math.ceil(kept * wanted), MIN_RUNGS)
+        if fate not in ("adapted", "sized") or (wanted == len(betas) and hottest == betas[0]):
             return tuned
-        recipe, key = _resize(tuned, wanted), jax.random.fold_in(key, wanted)
+        recipe = _resize(tuned, wanted, hottest, fate)
 
 
 def adapt_ladder(
@@ -115,7 +125,7 @@ def adapt_ladder(
     block = find_tempered(recipe)
     if block is None or block.fate == "fixed":
         return recipe
-    if stored is not None and (stored.asked, stored.num_asked) == (block.fate, block.num_rungs):
+    if stored is not None and is_asked(stored, block):
         arrays = np.asarray(stored.inverse_temperatures), np.asarray(stored.step_scales)
         return _with_ladder(recipe, *arrays, "fixed")
     # Chains are counted from 0, so that no chain has this key.
@@ -130,6 +140,7 @@ def describe_ladder(asked: "Recipe", recipe: "Recipe") -> dict[str, object] | No
     return {
         "asked": before.fate,
         "num_asked": before.num_rungs,
+        "hottest_asked": float(before.inverse_temperatures[0]),
         "inverse_temperatures": np.asarray(block.inverse_temperatures, float).tolist(),
         "step_scales": np.asarray(block.step_scales, float).tolist(),
     }
@@ -141,31 +152,58 @@ def find_tempered(recipe: "Recipe") -> TemperedBlock | None:
     return next((block for block in inner if isinstance(block, TemperedBlock)), None)
 
 
+def with_uniform_end(recipe: "Recipe") -> "Recipe":
+    """Return a recipe whose ladder is adapted from `β = 0` on, if its hot end was still to be found."""
+    block = find_tempered(recipe)
+    if block is None or block.fate != "adapted":
+        return recipe
+    arrays = np.asarray(block.inverse_temperatures), np.asarray(block.step_scales)
+    return _with_ladder(recipe, *arrays, "sized")
+
+
+def base_of(recipe: "Recipe", path: np.ndarray) -> tuple["Recipe", np.ndarray]:
+    """Return how a replica of a tempered recipe moves, and by what its step size is scaled along a path."""
+    block = find_tempered(recipe)
+    assert block is not None
+    betas, scales = (np.asarray(a, float) for a in (block.inverse_temperatures, block.step_scales))
+    return dataclasses.replace(recipe, blocks=(block.block,)), np.exp(np.interp(path, betas, np.log(scales)))
+
+
+def is_asked(stored: "RungsRecord", block: TemperedBlock) -> bool:
+    """Whether a stored ladder was adapted for what a recipe asks."""
+    hottest = float(block.inverse_temperatures[0])
+    asked = stored.asked, stored.num_asked, stored.hottest_asked
+    return asked == (block.fate, block.num_rungs, hottest)
+
+
 def _choose_size(barrier: float, size: int) -> int:
     """Rungs for a barrier; doubled where the ladder was too short to see it; kept where it is about right."""
     if barrier > MAX_REJECTION * (size - 1) and size < MAX_RUNGS:
         return min(2 * size, MAX_RUNGS)
     best = int(np.clip(math.ceil(2 * barrier) + 1, MIN_RUNGS, MAX_RUNGS))
-    return size if best <= size <= 1.5 * best + 2 else best
+    # Another size is compiled anew; rungs too many in a short ladder cost less than that.
+    most = 1.5 * best + 2 if size <= MANY_RUNGS else 1.25 * best
+    return size if best <= size <= most else best
 
 
-def _resize(tuned: TunedLadder, size: int) -> "Recipe":
+def _resize(tuned: TunedLadder, size: int, hottest: float, fate: Fate) -> "Recipe":
+    """Rungs at equal steps of the barrier, as those of the tuned ladder are, from a hot end on."""
     block = find_tempered(tuned.recipe)
     assert block is not None
-    old, new = np.linspace(0, 1, block.num_rungs), np.linspace(0, 1, size)
-    betas = np.interp(new, old, np.asarray(block.inverse_temperatures))
+    old, betas = np.arange(block.num_rungs), tuned.inverse_temperatures
+    new = np.linspace(np.interp(hottest, betas, old), old[-1], size)
     scales = np.exp(np.interp(new, old, np.log(np.asarray(block.step_scales))))
-    return _with_ladder(tuned.recipe, betas, scales, "adapted")
+    return _with_ladder(tuned.recipe, np.interp(new, old, betas), scales, fate)
 
 
-def _with_ladder(recipe: "Recipe", betas: np.ndarray, scales: np.ndarray, fate: str) -> "Recipe":
+def _with_ladder(recipe: "Recipe", betas: np.ndarray, scales: np.ndarray, fate: Fate) -> "Recipe":
     def replace(block: object) -> object:
         if isinstance(block, IsoenergeticBlock):
             return dataclasses.replace(block, block=replace(block.block))
         if not isinstance(block, TemperedBlock):
             return block
         arrays = jnp.asarray(betas, float), jnp.asarray(scales, float)
-        return TemperedBlock(block.block, *arrays, block.reference, fate)  # pyright: ignore[reportArgumentType]
+        return TemperedBlock(block.block, *arrays, block.reference, fate)
 
     return dataclasses.replace(recipe, blocks=tuple(map(replace, recipe.blocks)))
 

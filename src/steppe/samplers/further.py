@@ -11,10 +11,10 @@ from jax.typing import ArrayLike
 
 from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.acceptance import Metropolis
-from steppe.kernel.blocks.cycle import CycleBlock
+from steppe.kernel.blocks.cycle import BALANCED, CycleBlock, fall_by_cosine, follow_factors
 from steppe.kernel.blocks.isoenergetic import IsoenergeticBlock
 from steppe.kernel.blocks.metropolis import ProposalBlock
-from steppe.kernel.blocks.tempering import TemperedBlock
+from steppe.kernel.blocks.tempering import Fate, TemperedBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.density import NoPenalty
 from steppe.kernel.proposals.discrete_langevin import DiscreteFlow, DiscreteLangevin
@@ -123,7 +123,7 @@ def pas(
 
 @register(
     family="Langevin, adjusted",
-    summary="`dmala` at n step sizes, from bold to careful",
+    summary="`dmala` in a cycle of n moves, from bold to careful",
     cost="n",
     stationary="π",
     color="#77AADD",
@@ -131,31 +131,47 @@ def pas(
     reference="Pynadath, Bhattacharya, Hariharan, Zhang (2024), *Gradient-based discrete sampling with "
     "automatic cyclical scheduling*; every move adjusted here.",
 )
-def dmala_cyclical(*, step_size: float | None = None, cycle_length: int = 4, smallest: float = 0.1) -> Recipe:
-    """`dmala` whose step is a cycle of step sizes, from bold to careful, each with its own decision.
+def dmala_cyclical(
+    *,
+    step_size: float | None = None,
+    cycle_length: int = 4,
+    smallest: float | None = None,
+    balancing: float | None = None,
+) -> Recipe:
+    """`dmala` whose step is a cycle from bold to careful moves, each with its own decision (ACS).
 
     Parameters
     ----------
     step_size
-        `α > 0`, the largest of the cycle, default 0.2 units. Raising it makes the bold moves bolder, and less
-        often accepted.
+        `α > 0`, the largest of the cycle. Raising it makes the bold moves bolder, and less often accepted.
     cycle_length
-        Number of step sizes in the cycle, at least 1. Raising it puts more of them between bold and careful,
-        for an evaluation each.
+        Number of moves in the cycle, at least 1. Raising it puts more of them between bold and careful, for
+        an evaluation each.
     smallest
-        The last of them relative to the first, in (0, 1]; they fall by half a cosine. Raising it makes the
-        careful moves bolder; 1 is `dmala` over and over.
+        The smallest step size relative to the largest, in (0, 1]; they fall by half a cosine until they reach
+        it. Raising it makes the careful moves bolder; 1 is `dmala` over and over.
+    balancing
+        `β` of the boldest move, in [0.5, 1): changes are weighed by `exp(β Δ)`, and `β` falls with the step
+        size to a half, where small steps are balanced. Raising it lets bold moves follow the gradient
+        further.
 
     Notes
     -----
-    Stationary distribution: `π` exactly: every step size leaves it alone. Not reversible. Cost:
-    `cycle_length` evaluations.
+    Stationary distribution: `π` exactly: every move leaves it alone. Not reversible.
+    Where none of `step_size`, `smallest` and `balancing` is given, they are adapted before a run, as the
+    paper does it: the smallest step size is accepted as often as wanted at `β = 1/2`, the largest is the
+    largest that still is at `β = 0.95`, and every move in between has the `β` that is accepted most often.
+    Otherwise, and without adaptation, they are 0.2 units, 0.1 and a half. Cost: `cycle_length` evaluations.
     """
     name = "dmala_cyclical"
+    is_adapted = step_size is None and smallest is None and balancing is None
     α = positive(f"{name}(step_size=...)", step_size, ADJUSTED_STEP)
-    last = within(f"{name}(smallest=...)", smallest, "(0, 1]")
-    decide = ProposalBlock(DiscreteLangevin(α), Metropolis())
-    return recipe(name, CycleBlock(decide, count(f"{name}(cycle_length=...)", cycle_length), float(last)))
+    last = within(f"{name}(smallest=...)", 0.1 if smallest is None else smallest, "(0, 1]")
+    β = within(f"{name}(balancing=...)", BALANCED if balancing is None else balancing, "[0.5, 1)")
+    factors = fall_by_cosine(count(f"{name}(cycle_length=...)", cycle_length), float(last))
+    places = jnp.asarray(factors), jnp.asarray(follow_factors(factors, float(β)))
+    decide = ProposalBlock(DiscreteLangevin(α, exponent=BALANCED), Metropolis())
+    return recipe(name, CycleBlock(decide, *places, "adapted" if is_adapted else "fixed"))
 
 
 @register(
@@ -172,6 +188,7 @@ def parallel_tempering(
     base: Recipe | None = None,
     inverse_temperatures: Sequence[float] | None = None,
     num_rungs: int | None = None,
+    hottest: float | None = None,
     reference: ArrayLike | None = None,
     cluster_moves: bool = False,
 ) -> Recipe:
@@ -187,6 +204,11 @@ def parallel_tempering(
     num_rungs
         Number of temperatures, if they are adapted; by default about twice the barrier `Λ` of the target, and
         one more.
+    hottest
+        `β` of the hottest rung, if rungs are adapted. By default 0 where at most 12 rungs are needed, where
+        `num_rungs` or a `reference` is given, and for log Z; else the largest `β` up to 0.5 at which 16 steps
+        of the base forget a state found at `β = 1`, and 0 if there is none. Raising it saves rungs, and goes
+        too far where the base does not mix at the hot end.
     reference
         Probabilities of the product distribution `ρ` at `β = 0`, uniform by default: of the upper level of
         every site on two levels, or (site, level). One near the target, such as `steppe.mean_field(target)`
@@ -204,11 +226,11 @@ def parallel_tempering(
     and odd pairs in turns. Cost: that of the base, times the number of temperatures.
     """
     name = "parallel_tempering"
-    within = dmala() if base is None else base
-    if not isinstance(within, Recipe) or not _can_be_tempered(within):
+    moves = dmala() if base is None else base
+    if not isinstance(moves, Recipe) or not _can_be_tempered(moves):
         raise CompositionError(
             f"`{name}(base=...)` needs an adjusted recipe without center, such as `dmala()`, `gwg()` or "
-            f"`gibbs()`; got {within!r}."
+            f"`gibbs()`; got {moves!r}."
         )
     if inverse_temperatures is not None and num_rungs is not None:
         raise RecipeError(f"`{name}` takes `inverse_temperatures` or `num_rungs`, which is their number.")
@@ -218,26 +240,31 @@ def parallel_tempering(
             raise RecipeError(
                 f"`{name}(num_rungs=...)` must be at most {MAX_RUNGS}, a replica each; got {num_rungs!r}."
             )
+    start = 0.0 if hottest is None else float(within(f"{name}(hottest=...)", hottest, "[0, 1)"))
+    fate: Fate = "fixed"
     if inverse_temperatures is None:
-        betas = np.linspace(0, 1, NUM_RUNGS if num_rungs is None else num_rungs) ** 2
+        betas = start + (1 - start) * np.linspace(0, 1, NUM_RUNGS if num_rungs is None else num_rungs) ** 2
+        is_found = hottest is None and reference is None
+        fate = "placed" if num_rungs is not None else "adapted" if is_found else "sized"
     else:
         betas = np.array(_check_ladder(name, inverse_temperatures))
-    fate = "fixed" if inverse_temperatures is not None else "adapted" if num_rungs is None else "placed"
+        if hottest is not None:
+            raise RecipeError(f"`{name}` takes `inverse_temperatures` or `hottest`, which is their first.")
     logs = None
     if reference is not None:
         logs = check_reference(f"{name}(reference=...)", reference)
-        if not within.blocks[0].takes_field:
+        if not moves.blocks[0].takes_field:
             raise CompositionError(
                 f"`{name}(reference=...)` needs a base that takes one, such as `dmala()`, `gwg()`, `pas()` "
-                f"or `layerwise_gibbs()` of an RBM; got {within!r}."
+                f"or `layerwise_gibbs()` of an RBM; got {moves!r}."
             )
-    block = TemperedBlock(within.blocks[0], jnp.asarray(betas), jnp.ones(len(betas)), logs, fate)
+    block = TemperedBlock(moves.blocks[0], jnp.asarray(betas), jnp.ones(len(betas)), logs, fate)
     if not flag(f"{name}(cluster_moves=...)", cluster_moves, error=RecipeError):
-        return recipe(name, block, penalty=within.penalty)
-    if not isinstance(within.penalty, NoPenalty):
+        return recipe(name, block, penalty=moves.penalty)
+    if not isinstance(moves.penalty, NoPenalty):
         raise CompositionError(
             f"`{name}(cluster_moves=True)` exchanges clusters at equal log-density, which the penalty of "
-            f"{within!r} does not keep. Leave one of them out."
+            f"{moves!r} does not keep. Leave one of them out."
         )
     return recipe(name, IsoenergeticBlock(block))
 

@@ -71,9 +71,15 @@ class ChromaticBlock(ManyChainsBlock):
         return ChromaticBlock(self.overrelaxation, coloring, find_spin_bonds(target, coloring))
 
     def count_evaluations(self, density: JointDensity) -> float:
-        """Evaluations of one step: a sweep looks at every pair once, as an evaluation does."""
-        if density.target.pair_form is not None:
+        """Evaluations of one step: a sweep looks at every pair once, as an evaluation does.
+
+        Where the target makes tables of all differences, one is made for every colour.
+        """
+        target = density.target
+        if target.pair_form is not None:
             return 1
+        if self.coloring is not None and target.has_differences and "conditional" not in target.offers:
+            return 1 + len(self.coloring.colors)
         return 1 + density.domain.num_sites * density.domain.max_levels
 
     def step_many(self, density: JointDensity, keys: Array, position: Array) -> Moved:

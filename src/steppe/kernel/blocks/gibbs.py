@@ -21,7 +21,7 @@ from jaxtyping import PyTree
 from steppe.compiling import materialize
 from steppe.domain.base import MAX_ENUMERATED
 from steppe.errors import RecipeError
-from steppe.kernel.blocks.site_gibbs import ScanMemory, refresh_cache, start_scan
+from steppe.kernel.blocks.site_scan import ScanMemory, refresh_cache, start_scan
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.site_proposal import check_sites
@@ -96,6 +96,10 @@ class GibbsBlock(Unprepared, eqx.Module):
                 f"{target.domain.max_levels} levels; at most {MAX_ENUMERATED} are weighed. Use a smaller "
                 "block or radius."
             )
+
+    def steps_together(self, target: Target) -> bool:
+        """Chains side by side lose by it: each looks its own sites up."""
+        return False
 
     def transition_matrix(self, density: JointDensity, center: Array | None) -> np.ndarray:
         """Average over all blocks of sites."""

@@ -5,10 +5,10 @@ serves all sites up to the first that changes; only then is the state written, t
 and a new table made. Sites, order and random numbers are those of a loop over sites, and so is the chain.
 """
 
-import math
+import dataclasses
 from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Literal, Self
 
 import equinox as eqx
 import jax
@@ -20,16 +20,27 @@ from jaxtyping import PyTree
 
 from steppe.compiling import materialize
 from steppe.errors import RecipeError
+from steppe.kernel.blocks.site_scan import (
+    Due,
+    Event,
+    Scan,
+    ScanMemory,
+    apply_event,
+    choose_levels,
+    make_event,
+    refresh_cache,
+    set_site,
+    start_scan,
+)
+from steppe.kernel.blocks.table_size import cheapest_table, count_operations
 from steppe.kernel.density import JointDensity
 from steppe.kernel.keys import Keys
 from steppe.kernel.proposals.site_proposal import check_sites
 from steppe.kernel.types import POSITION, ChainState, StepInfo, Unprepared
 from steppe.mapped import any_mapped, max_mapped
-from steppe.numerics import first_maximum
 from steppe.random import draws
 from steppe.target.log_density import Target
-
-Leaf = tuple[tuple[int, ...], np.dtype]
+from steppe.target.pair_derivatives import FollowedPairs, find_pair_derivatives
 
 # Updates whose random numbers are drawn together: they fit the cache beside the state.
 MAX_DRAWN = 4096
@@ -37,83 +48,6 @@ MAX_DRAWN = 4096
 MAX_ROWS = 8
 # Operations of an update of the cache that cost chains side by side less than looking their sites up.
 CHEAP_UPDATE = 2048
-# Fraction of updates that change a site, for the choice of how many are decided at once.
-CHANGED = 0.2
-
-
-class ScanMemory(NamedTuple):
-    """What a scan remembers from step to step.
-
-    Attributes
-    ----------
-    cache
-        The target's incremental cache, or `None` where it has no incremental form.
-    next_site
-        The next site of a systematic scan, or `None` for a random one.
-    """
-
-    cache: PyTree
-    next_site: Array | None
-
-
-def start_scan(
-    scan: str, density: JointDensity, state: ChainState, previous: ScanMemory | None
-) -> ScanMemory:
-    """Fill the target's cache; a systematic scan begins at the first site, or goes on."""
-    incremental = density.target.incremental
-    cache = None if incremental is None else incremental.init(state.position)
-    if scan == "random":
-        return ScanMemory(cache, None)
-    return ScanMemory(cache, jnp.zeros((), jnp.int32) if previous is None else previous.next_site)
-
-
-def refresh_cache(density: JointDensity, state: ChainState, own: ScanMemory) -> ScanMemory:
-    """Repair what rounding did to the cache, where the target knows how to."""
-    incremental = density.target.incremental
-    if incremental is None or incremental.refresh is None:
-        return own
-    return own._replace(cache=incremental.refresh(own.cache, state.position))
-
-
-class Due(NamedTuple):
-    """Updates to make.
-
-    Attributes
-    ----------
-    sites, noise
-        Their sites and random numbers in the order in which they are made; without `sites`, the random
-        numbers of all sites of the domain.
-    number
-        How many of them are made.
-    order, first
-        Without `sites`, the turn of every site and the site whose turn is first.
-    """
-
-    sites: Array | None
-    noise: Array
-    number: Array
-    order: Array | None = None
-    first: Array | None = None
-
-
-class Event(NamedTuple):
-    """What the next updates lead to: a site takes a level, `num_made` updates are made by then."""
-
-    site: Array
-    level: Array
-    gain: Array
-    num_made: Array
-    is_change: Array
-    num_broken: Array
-
-
-class Scan(NamedTuple):
-    """Where a chain is within the updates of a step."""
-
-    place: Array
-    state: ChainState
-    cache: PyTree
-    num_broken: Array
 
 
 class SiteGibbsBlock(Unprepared, eqx.Module):
@@ -132,6 +66,9 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
     table_size
         How many updates are decided from one table; `None` for what the target's forms make cheapest. It
         changes the time a step takes, not where it leads.
+    pairs
+        Second derivatives of a target whose sites interact in pairs only and that has no incremental form of
+        its own: single changes are then followed by them. Made when the block is prepared for one.
     """
 
     component_id = "site-gibbs-block"
@@ -140,6 +77,7 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
     scan: Literal["random", "systematic"] = eqx.field(static=True, default="systematic")
     num_swaps: int = eqx.field(static=True, default=0)
     table_size: int | None = eqx.field(static=True, default=None)
+    pairs: Array | None = None
 
     moves = POSITION
     is_adjusted = True
@@ -150,11 +88,22 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
         self, density: JointDensity, state: ChainState, previous: ScanMemory | None = None
     ) -> ScanMemory:
         """Fill the target's cache; a systematic scan begins at the first site, or goes on."""
-        return start_scan(self.scan, density, state, previous)
+        return start_scan(self.scan, self.see(density), state, previous)
+
+    def prepare(self, target: Target) -> Self:
+        """Differentiate a target of pairs twice."""
+        return dataclasses.replace(self, pairs=find_pair_derivatives(target))
+
+    def see(self, density: JointDensity) -> JointDensity:
+        """Return the density with a target that follows changes by second derivatives, if there are any."""
+        return dataclasses.replace(density, target=self._follow(density.target))
+
+    def _follow(self, target: Target) -> Target:
+        return target if self.pairs is None else FollowedPairs(target.domain, target, self.pairs)
 
     def count_evaluations(self, density: JointDensity) -> float:
         """Evaluations of one step at most: a table per update, or one log-density per level."""
-        target, num_sites = density.target, density.domain.num_sites
+        target, num_sites = self.see(density).target, density.domain.num_sites
         if target.incremental is not None:
             return self.num_updates / num_sites + self.num_swaps
         if target.has_differences:
@@ -165,6 +114,7 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
         self, keys: Keys, density: JointDensity, state: ChainState, own: ScanMemory
     ) -> tuple[ChainState, ScanMemory, StepInfo]:
         """Make the updates of one step, some thousands at a time."""
+        density = self.see(density)
         own = refresh_cache(density, state, own)
         num_parts = -(-self.num_updates // MAX_DRAWN)
         size = -(-self.num_updates // num_parts)
@@ -199,6 +149,7 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
 
     def transition_matrix(self, density: JointDensity, center: Array | None) -> np.ndarray:
         """Average over all sites, or of a systematic scan over the site it begins with."""
+        density = self.see(density)
         sites = np.asarray(enumerate_sites(self, density))
         scans = np.broadcast_to(np.eye(sites.shape[-1]), sites.shape)
         for shift in range(self.num_updates):
@@ -261,10 +212,10 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
             exists = jnp.arange(domain.max_levels) < num_levels[:, None]
             table, is_broken = jnp.where(exists, table, -jnp.inf), is_broken & exists
         weights = jnp.where(is_broken, -jnp.inf, density.inverse_temperature * table)
-        levels = _choose_levels(weights + noise)
+        levels = choose_levels(weights + noise)
         if size == 1:
             assert sites is not None
-            return _event(sites[0], 0, levels, table, jnp.asarray(True), is_broken, 1)
+            return make_event(sites[0], 0, levels, table, jnp.asarray(True), is_broken, 1)
         if sites is None:
             order, first, current = due.order, due.first, domain.to_levels(state.position)
         else:
@@ -282,10 +233,11 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
         levels, table = jnp.where(is_change, levels, current), jnp.where(is_change, table, 0)
         is_broken = is_broken & (is_due & (order < made))[:, None]
         site = place if sites is None else sites[place]
-        return _event(site, place, levels, table, is_change, is_broken, made - scan.place)
+        return make_event(site, place, levels, table, is_change, is_broken, made - scan.place)
 
     def steps_together(self, target: Target) -> bool:
         """Whether chains side by side wait for one another no longer than what they share saves."""
+        target = self._follow(target)
         incremental, is_systematic = target.incremental, self.scan == "systematic"
         if incremental is None or not is_systematic:
             return False
@@ -320,7 +272,7 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
             return self.update_every_site(density, due, scan)
 
         def decide_and_apply(scan: Scan) -> Scan:
-            return _apply(density.target, scan, self.decide(density, due, scan, size))
+            return apply_event(density.target, scan, self.decide(density, due, scan, size))
 
         if density.target.incremental is None:
             return jax.lax.while_loop(lambda scan: scan.place < due.number, decide_and_apply, scan)
@@ -331,7 +283,7 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
             return any_mapped(event.is_change | (scan.place + size < due.number))
 
         def apply_and_decide(carry: tuple[Scan, Event]) -> tuple[Scan, Event]:
-            scan = _apply(density.target, *carry)
+            scan = apply_event(density.target, *carry)
             return scan, self.decide(density, due, scan, size)
 
         last, event = jax.lax.while_loop(
@@ -344,7 +296,7 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
 
         def make_update(place: Array, scan: Scan) -> Scan:
             scan = scan._replace(place=place)
-            return _apply(density.target, scan, self.decide(density, due, scan, 1))
+            return apply_event(density.target, scan, self.decide(density, due, scan, 1))
 
         return jax.lax.fori_loop(0, due.number, make_update, scan)
 
@@ -354,12 +306,12 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
         key_from, key_to = jax.random.split(key)
         is_up = target.domain.to_levels(state.position) == 1
         source = draws.categorical(key_from, jnp.where(is_up, 0.0, -jnp.inf))
-        lowered = _set_site(target, scan, source, jnp.zeros((), jnp.int32))
+        lowered = set_site(target, scan, source, jnp.zeros((), jnp.int32))
         gains = self.weigh_places(density, lowered, source)
         goal = draws.categorical(key_to, density.inverse_temperature * gains)
         # Where no site is up there is nothing to swap.
         goal, level = jnp.where(jnp.any(is_up), goal, source), jnp.any(is_up).astype(jnp.int32)
-        swapped = _set_site(target, lowered, goal, level)
+        swapped = set_site(target, lowered, goal, level)
         gain = jnp.where(jnp.any(is_up), gains[goal], 0)
         return swapped._replace(state=swapped.state._replace(log_density=state.log_density + gain))
 
@@ -398,84 +350,6 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
     def _choose_table_size(self, target: Target, num_due: int) -> int:
         size = self.table_size or cheapest_table(target)
         return min(size, num_due, target.domain.num_sites)
-
-
-def _choose_levels(values: Array) -> Array:
-    """Index of the largest value of every row; of two, by one comparison."""
-    if values.shape[-1] != 2:
-        return first_maximum(values)
-    return (values[..., 1] > values[..., 0]).astype(jnp.int32)
-
-
-def _event(
-    site: Array,
-    place: Array | int,
-    levels: Array,
-    table: Array,
-    is_change: Array,
-    is_broken: Array,
-    num_made: Array | int,
-) -> Event:
-    """What the row of a table at a place leads to, for its site."""
-    level = levels[place]
-    num_broken, number = jnp.sum(is_broken).astype(jnp.int32), jnp.asarray(num_made, jnp.int32)
-    return Event(site, level, table[place, level], number, is_change, num_broken)
-
-
-def _apply(target: Target, scan: Scan, event: Event) -> Scan:
-    """Make the updates of an event; a site that keeps its level changes nothing."""
-    scan = _set_site(target, scan, event.site, event.level)
-    state = scan.state._replace(log_density=scan.state.log_density + event.gain)
-    return Scan(scan.place + event.num_made, state, scan.cache, scan.num_broken + event.num_broken)
-
-
-def _set_site(target: Target, scan: Scan, site: Array, level: Array) -> Scan:
-    """Set one site, keeping the cache in step; the log-density is left as it was."""
-    state, cache = scan.state, scan.cache
-    if target.incremental is not None:
-        cache = target.incremental.update(cache, state.position, site, level)
-    position = target.domain.replace_sites(state.position, site, level)
-    return scan._replace(state=state._replace(position=position), cache=cache)
-
-
-def cheapest_table(target: Target) -> int:
-    """How many updates to decide from one table, so that a sweep costs least.
-
-    An update of the cache costs `u`, a row of a table `c`, and a fraction `r` of updates change their site:
-    a sweep of `d` sites costs `(d/B + rd)(u + Bc)`, least at `B = √(u / rc)`. Without a cache the whole table
-    comes at once. Where an update costs less than writing the state, tables do not pay.
-    """
-    domain = target.domain
-    if target.incremental is None:
-        return domain.num_sites if target.has_differences else 1
-    if target.incremental.table_size is not None:
-        return target.incremental.table_size
-    update, row = count_operations(target)
-    if target.has_constraint or update < domain.num_sites:
-        return 1
-    return max(1, round(math.sqrt(update / (CHANGED * max(row, 1)))))
-
-
-def count_operations(target: Target) -> tuple[float, float]:
-    """Floating-point operations of a cache update and of a row of a table."""
-    leaves, tree = jax.tree.flatten(target)
-    return _count_operations(tree, tuple((jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves))
-
-
-@lru_cache(maxsize=256)
-def _count_operations(tree: PyTree, leaves: tuple[Leaf, ...]) -> tuple[float, float]:
-    """Floating-point operations of a cache update and of a row of a table, as XLA counts them."""
-    target = jax.tree.unflatten(tree, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves])
-    position = jax.ShapeDtypeStruct(target.domain.shape, jnp.result_type(float))
-    site, sites = jax.ShapeDtypeStruct((), jnp.int32), jax.ShapeDtypeStruct((1,), jnp.int32)
-    cache = jax.eval_shape(lambda target, position: target.incremental.init(position), target, position)
-
-    def count(function: Callable[..., PyTree], *arguments: PyTree) -> float:
-        counted = jax.jit(function).lower(target, cache, position, *arguments).cost_analysis()
-        return (counted or {}).get("flops", 0.0)
-
-    update = count(lambda target, *given: target.incremental.update(*given), site, site)
-    return update, count(lambda target, *given: target.incremental.differences(*given), sites)
 
 
 @custom_vmap
@@ -533,7 +407,7 @@ def enumerate_swaps(block: SiteGibbsBlock, density: JointDensity) -> Array:
         is_up = domain.to_levels(position) == 1
 
         def take_from(source: Array) -> Array:
-            lowered = _set_site(target, Scan(zero, state, cache, zero), source, zero)
+            lowered = set_site(target, Scan(zero, state, cache, zero), source, zero)
             gains = block.weigh_places(density, lowered, source)
             raised = jax.vmap(domain.replace_sites, (None, 0, None))
             ends = domain.index(raised(lowered.state.position, jnp.arange(domain.num_sites), zero + 1))

@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 
 from steppe.compiling import materialize
-from steppe.kernel.blocks.coloring import Coloring
+from steppe.kernel.blocks.coloring import Color, Coloring
 from steppe.kernel.blocks.many_chains import Moved
 from steppe.kernel.density import JointDensity
 from steppe.pytree import is_concrete
@@ -39,45 +39,95 @@ MAX_WORDS = 2048
 WORDS = "words"
 
 
-class SpinBonds(eqx.Module):
-    """Which bonds of a target, colour by colour, favour disagreement; `None` where none does.
+class SpinColor(eqx.Module):
+    """Bonds of the sites of one colour, as many for each.
 
     Attributes
     ----------
+    neighbours
+        Places of their neighbours, of shape `(slots, size)`.
     is_negative
-        Per colour, of shape `(slots, size)`.
+        Which bonds favour disagreement; `None` where none does.
+    is_earlier
+        Which neighbours have earlier colours; `None` where those of the first slots do.
+    num_earlier, num_bonds
+        Slots with neighbours of earlier colours, if these are the first; bonds with earlier colours.
+    """
+
+    neighbours: Array
+    is_negative: Array | None
+    is_earlier: Array | None
+    num_earlier: int = eqx.field(static=True)
+    num_bonds: int = eqx.field(static=True)
+
+    def list_agreements(self, new: Array, pulls: Array) -> list[Array]:
+        """Words of bonds with earlier colours that are satisfied, slot by slot."""
+        if self.is_earlier is None:
+            return [~(new ^ pull) for pull in pulls[: self.num_earlier]]
+        masks = -self.is_earlier.astype(new.dtype)
+        return [~(new ^ pull) & mask for pull, mask in zip(pulls, masks, strict=True)]
+
+
+class SpinBonds(eqx.Module):
+    """The bonds of a target, colour by colour.
+
+    Attributes
+    ----------
+    colors
+        The colours.
     has_field
         Whether spins are in a field, the same for all.
     """
 
-    is_negative: tuple[Array | None, ...]
+    colors: tuple[SpinColor, ...]
     has_field: bool = eqx.field(static=True)
 
 
 def find_spin_bonds(target: Target, coloring: Coloring) -> SpinBonds | None:
-    """Signs of the bonds, where all have one strength, all sites as many of them, and one field."""
+    """Bonds by colour, where all have one strength up to sign, all sites as many of them, and one field."""
     form = target.pair_form
     if form is None or form.values != (-1.0, 1.0) or not is_concrete((target, coloring)):
         return None
     strengths, field = np.asarray(form.strengths), np.asarray(form.field)
-    num_sites, colors = target.domain.num_sites, coloring.colors
     if (
         not field.size
         or (field != field.flat[0]).any()
         or (np.abs(strengths) != np.abs(strengths).max()).any()
     ):
         return None
-    numbers = {len(color.neighbours) for color in colors}
-    if len(numbers) > 1 or not 0 < max(numbers) <= MAX_NEIGHBOURS:
+    num_sites = target.domain.num_sites
+    degrees = {
+        int(number)
+        for color in coloring.colors
+        for number in (np.asarray(color.neighbours) < num_sites).sum(0)
+    }
+    if len(degrees) > 1 or not 0 < max(degrees) <= MAX_NEIGHBOURS:
         return None
-    if any((np.asarray(color.neighbours) >= num_sites).any() for color in colors):
-        return None
-    signs: list[Array | None] = []
-    for color in colors:
-        own = strengths if color.strengths is None else strengths[np.asarray(color.strengths)]
-        is_negative = np.broadcast_to(own < 0, color.neighbours.shape)
-        signs.append(jnp.asarray(is_negative) if is_negative.any() else None)
-    return SpinBonds(tuple(signs), bool(field.flat[0]))
+    colors = tuple(_list_bonds(color, strengths, num_sites, max(degrees)) for color in coloring.colors)
+    return SpinBonds(colors, bool(field.flat[0]))
+
+
+def _list_bonds(color: Color, strengths: np.ndarray, num_sites: int, degree: int) -> SpinColor:
+    """Bonds of one colour, without slots that a site leaves empty."""
+    neighbours = np.asarray(color.neighbours)
+    own = strengths if color.strengths is None else strengths[np.asarray(color.strengths)]
+    is_negative = np.broadcast_to(own < 0, neighbours.shape)
+    is_earlier = np.broadcast_to(np.arange(len(neighbours))[:, None] < color.num_earlier, neighbours.shape)
+    if len(neighbours) == degree:
+        earlier = None
+    else:
+        filled = np.argsort(neighbours == num_sites, axis=0, kind="stable")[:degree]
+        neighbours, is_negative, is_earlier = (
+            np.take_along_axis(array, filled, axis=0) for array in (neighbours, is_negative, is_earlier)
+        )
+        earlier = jnp.asarray(is_earlier)
+    return SpinColor(
+        jnp.asarray(neighbours, jnp.int32),
+        jnp.asarray(is_negative) if is_negative.any() else None,
+        earlier,
+        color.num_earlier,
+        int(is_earlier.sum()),
+    )
 
 
 class Cases(NamedTuple):
@@ -152,20 +202,19 @@ def _sweep_word(
     num_chains, form = len(keys), density.target.pair_form
     assert form is not None
     words = old = materialize(_gather, words, coloring.order)
-    cases = _weigh_cases(density, len(coloring.colors[0].neighbours), overrelaxation, num_chains)
+    cases = _weigh_cases(density, len(bonds.colors[0].neighbours), overrelaxation, num_chains)
     lanes = bit_planes.pack_chains(jnp.ones((1, num_chains), bool))
     satisfied = []
-    for color, is_negative in zip(coloring.colors, bonds.is_negative, strict=True):
-        pulls = materialize(_gather, words, color.neighbours)
-        if is_negative is not None:
-            pulls = pulls ^ -is_negative.astype(pulls.dtype)
+    for color, own in zip(coloring.colors, bonds.colors, strict=True):
+        pulls = materialize(_gather, words, own.neighbours)
+        if own.is_negative is not None:
+            pulls = pulls ^ -own.is_negative.astype(pulls.dtype)
         new = _move_color(cases, pulls, color.slice(words), lanes, keys, jnp.uint32(color.start))
         words = jax.lax.dynamic_update_slice(words, new, (color.start,))
-        if color.num_earlier:
-            agrees = [~(new ^ pull) for pull in pulls[: color.num_earlier]]
-            satisfied.append(jnp.stack(_count_planes(agrees)))
+        if own.num_bonds:
+            satisfied.append(jnp.stack(_count_planes(own.list_agreements(new, pulls))))
     count = partial(bit_planes.count_by_chain, num_chains=num_chains)
-    num_bonds = sum(color.num_earlier * len(color.sites) for color in coloring.colors)
+    num_bonds = sum(own.num_bonds for own in bonds.colors)
     agreeing = jnp.asarray(sum(_join_counts(count(planes)) for planes in satisfied))
     total = jnp.abs(form.strengths.reshape(-1)[0]) * (2 * agreeing - num_bonds).astype(form.field.dtype)
     if bonds.has_field:

@@ -8,6 +8,7 @@ their rungs move: a swap exchanges two integers. What is seen is the replica at 
 """
 
 import dataclasses
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal, NamedTuple, NoReturn
 
@@ -26,6 +27,8 @@ from steppe.kernel.types import Block, ChainState, RungStatistics, StepInfo
 from steppe.random import draws
 from steppe.target.log_density import Target
 
+# What becomes of a ladder before a run, see `TemperedBlock.fate`.
+Fate = Literal["adapted", "sized", "placed", "fixed"]
 # Stands for β = 0, at which a forbidden state (`U = −inf`) would weigh `0 · ∞`; so it weighs 0.
 SMALLEST_BETA = 1e-30
 
@@ -77,8 +80,8 @@ class TemperedBlock(AroundBlock[Block]):
         Log-probabilities `ℓ` of the levels of every site, (site, level), of the product distribution `ρ` at
         `β = 0`: rung `r` has the density `ρ^{1 − β_r} exp{β_r U}`. `None` for the uniform one.
     fate
-        What becomes of the ladder before a run: `"adapted"` (number and place of the rungs), `"placed"`
-        (their place), or `"fixed"`.
+        What becomes of the ladder before a run: `"adapted"` (hot end, number and place of the rungs),
+        `"sized"` (number and place), `"placed"` (their place), or `"fixed"`.
     """
 
     component_id = "tempered-block"
@@ -86,7 +89,7 @@ class TemperedBlock(AroundBlock[Block]):
     inverse_temperatures: Array
     step_scales: Array
     reference: Array | None = None
-    fate: Literal["adapted", "placed", "fixed"] = eqx.field(static=True, default="fixed")
+    fate: Fate = eqx.field(static=True, default="fixed")
 
     moves_replicas = False
 
@@ -256,6 +259,12 @@ class TemperedBlock(AroundBlock[Block]):
             "A tempered recipe carries hot replicas beside its position, which alone has no transition "
             "matrix. Use its base recipe, or sample."
         )
+
+
+def parameters_at(parameters: Mapping[str, Array], beta: Array, scale: Array) -> dict[str, Array]:
+    """Hyper-parameters that change with the temperature: `β` from 0 on, and a step size if there is one."""
+    scaled = {name: value * scale for name, value in parameters.items() if name == "step_size"}
+    return {"inverse_temperature": jnp.maximum(beta, SMALLEST_BETA), **scaled}
 
 
 def invert(permutation: Array) -> Array:

@@ -43,6 +43,9 @@ class DiscreteLangevin(WeighedChanges, PositionProposal):
         `α`.
     exact_coupling
         Use the exact difference of the coupling term instead of the paper's linearised one.
+    exponent
+        `β`: `log g(exp Δ)` is `β Δ` instead of `½ Δ`. At a half small steps are balanced, at 1 large ones;
+        Metropolis repairs the rest. `None` for what `balancing` says.
     balancing, differences
         As in `WeighedChanges`.
     """
@@ -51,6 +54,7 @@ class DiscreteLangevin(WeighedChanges, PositionProposal):
 
     step_size: Number = parameter(POSITIVE)
     exact_coupling: bool = eqx.field(static=True, default=False)
+    exponent: Number | None = eqx.field(default=None, kw_only=True)
 
     def at(self, density: JointDensity, state: ChainState) -> Flips | Levels:
         """Product over sites, from one gradient or one table."""
@@ -66,6 +70,8 @@ class DiscreteLangevin(WeighedChanges, PositionProposal):
         return Levels(domain, jnp.where(domain.level_mask, logits, -jnp.inf))
 
     def _weigh(self, change: Array, penalty: Number) -> Array:
+        if self.exponent is not None:
+            return self.exponent * change - 0.5 * penalty
         if self.balancing == "sqrt":
             return 0.5 * (change - penalty)
         return log_balance(self.balancing, change) - 0.5 * penalty

@@ -70,16 +70,33 @@ class RungsRecord(Strict):
 
     Attributes
     ----------
-    asked, num_asked
-        What was to be adapted, and with how many rungs the adaptation began.
+    asked, num_asked, hottest_asked
+        What was to be adapted, and with how many rungs and which hot end the adaptation began.
     inverse_temperatures, step_scales
         The ladder.
     """
 
-    asked: Literal["adapted", "placed"]
+    asked: Literal["adapted", "sized", "placed"]
     num_asked: Positive
+    hottest_asked: float = 0.0
     inverse_temperatures: list[float]
     step_scales: list[float]
+
+
+class CycleRecord(Strict):
+    """A cycle of step sizes that was adapted before the run, so that a resume need not adapt it again.
+
+    Attributes
+    ----------
+    step_size
+        The largest, before warm-up.
+    factors, exponents
+        The others relative to it, and balancing exponents.
+    """
+
+    step_size: float
+    factors: list[float]
+    exponents: list[float]
 
 
 class TargetIdentity(Strict):
@@ -126,6 +143,8 @@ class RunDescription(Strict):
         Counts, as in `steppe.sample`.
     rungs
         The ladder of a tempered run, where it was adapted.
+    cycle
+        The cycle of step sizes, where it was adapted.
     observables
         What is followed while chains run.
     shard
@@ -152,6 +171,7 @@ class RunDescription(Strict):
     keep: Literal["draws", "stats", "none"]
     chain_block: Positive
     rungs: RungsRecord | None = None
+    cycle: CycleRecord | None = None
     observables: list[ObservableRecord] = Field(default_factory=list)
     shard: ShardRecord = ShardRecord()
     software: dict[str, str]

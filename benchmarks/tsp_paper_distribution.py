@@ -1,6 +1,6 @@
 """The paper's eight cities: distribution of corrected samplers beside enumeration, and what they cost.
 
-    python benchmarks/tsp_paper_law.py [--steps 20000]
+    python benchmarks/tsp_paper_distribution.py [--steps 20000]
 
 Chains start at the paper's tour A…H; the first third is discarded. Errors are standard errors over
 independent chains. "moves" is the fraction of steps that change the tour.
@@ -94,7 +94,7 @@ def main() -> None:
     for name in SAMPLERS:
         rows.append(measured(name, arguments.steps, exact))
         print("  ".join(f"{key}={value}" for key, value in rows[-1].items()), flush=True)
-    print(json.dumps({"benchmark": "tsp_paper_law", "exact": exact, "rows": rows}))
+    print(json.dumps({"benchmark": "tsp_paper_distribution", "exact": exact, "rows": rows}))
 
 
 if __name__ == "__main__":

@@ -84,20 +84,14 @@ def recommend(target: Target) -> Recommendation:
 
 
 def recommend_for_search(target: Target) -> Recommendation:
-    """Recommend a recipe to anneal a target with: as for sampling, with two exceptions.
-
-    Clusters do not help to search. And where interactions are no sum over pairs, as those of clauses, colours
-    would each compile by themselves, and a sweep that weighs changes incrementally begins at once.
+    """Recommend a recipe to anneal a target with: as for sampling, but clusters do not help to search.
 
     Parameters
     ----------
     target
         What is to be searched.
     """
-    left_out = {"swendsen_wang"}
-    if target.pair_form is None and _has_cheap_differences(target):
-        left_out.add("chromatic_gibbs")
-    rule = next(rule for rule in RULES if rule.name not in left_out and rule.applies(target))
+    rule = next(rule for rule in RULES if rule.name != "swendsen_wang" and rule.applies(target))
     return Recommendation(rule.make(target), rule.reason)
 
 
@@ -131,6 +125,8 @@ def _is_ordering_ferromagnet(target: Target) -> bool:
 def _has_sparse_interactions(target: Target) -> bool:
     if target.interactions is None or target.has_constraint:
         return False
+    if target.pair_form is None and target.incremental is not None and "conditional" not in target.offers:
+        return False  # every colour would weigh all sites, and single changes are followed
     try:
         color_sites(target.interactions, target.domain.num_sites)
     except TargetError:
@@ -140,7 +136,7 @@ def _has_sparse_interactions(target: Target) -> bool:
 
 def _has_cheap_differences(target: Target) -> bool:
     """Whether single changes cost less than a gradient of many states, which matrix products make cheap."""
-    has_products = "batched_value_and_grad" in target.offers and target.pair_form is None
+    has_products = "batched_value_and_grad" in target.offers and target.interactions is None
     return target.incremental is not None and not has_products
 
 
@@ -175,7 +171,7 @@ RULES = (
     ),
     Rule(
         name="chromatic_gibbs",
-        when="it says which sites interact, and few do",
+        when="it says which sites interact, and few do, in pairs or by conditionals of its own",
         applies=_has_sparse_interactions,
         make=lambda target: chromatic_gibbs(),
         reason="few of its sites interact, so all sites of a colour move at once",

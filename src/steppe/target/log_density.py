@@ -65,8 +65,8 @@ class Incremental(NamedTuple, Generic[Cache]):
     all_differences
         `all_differences(cache, position) → table` of all sites, where that is cheaper than looking sites up.
     table_size
-        How many sites to decide from one table, in a subclass whose sites change so rarely that it should be
-        more than counts of operations suggest; the chain is the same.
+        How many sites to decide from one table, in a subclass whose sites change so rarely, or so often, that
+        counts of operations mislead; the chain is the same.
     """
 
     init: Callable[[Array], Cache]

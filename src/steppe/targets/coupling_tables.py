@@ -1,5 +1,7 @@
 """Potts models with a table of couplings per pair of sites, as contact models of proteins have (DCA)."""
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -8,6 +10,7 @@ from jax.typing import ArrayLike
 from steppe.arguments import checked
 from steppe.domain import Categorical
 from steppe.errors import TargetError
+from steppe.target import Incremental
 from steppe.target.interactions import Interactions, PairForm
 from steppe.targets.bonds import Bonds, Read, Sums
 from steppe.targets.checks import array_of_shape, positive, real_array
@@ -61,6 +64,13 @@ class TableBonds(Bonds):
         return jnp.asarray(cache) + rows[jnp.argmax(change)] - rows[jnp.argmin(change)]
 
 
+class TableSums(NamedTuple):
+    """What is remembered of a position: sums for every level of every site, and the levels."""
+
+    sums: Array
+    levels: Array
+
+
 class TablePotts(Pairwise):
     """Sites of several levels with a table of couplings for every pair."""
 
@@ -68,6 +78,29 @@ class TablePotts(Pairwise):
     def pair_form(self) -> PairForm | None:
         """None: pairs do not count by agreement."""
         return None
+
+    @property
+    def incremental(self) -> Incremental[TableSums]:
+        """Sums for every level of every site; with many levels nearly every update changes its site."""
+        return Incremental(self.init_sums, self.differences_from, self.update_sums, table_size=1)
+
+    def init_sums(self, position: Array) -> TableSums:
+        """Remember the sums and the levels."""
+        return TableSums(self.bonds.sums(position), self.domain.to_levels(position).astype(jnp.int32))
+
+    def differences_from(self, cache: TableSums, position: Array, sites: Array) -> Array:
+        """Exact differences of one-site changes at a few sites."""
+        return self.differences_at(cache.sums, position, sites)
+
+    def update_sums(self, cache: TableSums, position: Array, site: Array, level: Array) -> TableSums:
+        """Add the row of the new level and take that of the old one away.
+
+        The position is not read: who reads it while it is written keeps a copy of it alive.
+        """
+        assert isinstance(self.bonds, TableBonds)
+        rows, old = self.bonds.matrix[site], cache.levels[site]
+        levels = cache.levels.at[site].add((level - old).astype(jnp.int32))
+        return TableSums(cache.sums + rows[level] - rows[old], levels)
 
     def score(self, position: ArrayLike) -> Array:
         """`Σ_<ij> J_ij(k_i, k_j) + Σ_i h_i(k_i)`, larger is better."""

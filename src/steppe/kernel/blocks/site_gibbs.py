@@ -251,7 +251,7 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
         if self.table_size is not None or self.scan != "systematic" or target.incremental is None:
             return False
         if target.incremental.table_size is not None:
-            return False
+            return target.incremental.table_size == 1
         return cheapest_table(target) > 1 and count_operations(target)[0] <= CHEAP_UPDATE
 
     def update(self, density: JointDensity, due: Due, scan: Scan) -> Scan:
@@ -333,7 +333,8 @@ class SiteGibbsBlock(Unprepared, eqx.Module):
             # Chains side by side have made as many updates: said so that what is at a site is no lookup.
             next_site = max_mapped(own.next_site)
             sites = (next_site + part * size + jnp.arange(size)) % domain.num_sites
-        noise = draws.gumbel(key, (size * domain.max_levels,)).reshape(size, -1)
+        # Made in one long row: XLA vectorises the last axis only, and there are few levels.
+        noise = materialize(partial(draws.gumbel, shape=(size * domain.max_levels,)), key).reshape(size, -1)
         number = jnp.minimum(size, self.num_updates - part * size)
         if own.next_site is None or not self._decides_all(density.target, size):
             return Due(sites, noise, number)

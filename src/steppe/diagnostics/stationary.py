@@ -16,8 +16,8 @@ from jax.typing import ArrayLike
 
 from steppe.diagnostics.center_distribution import edula_position_distribution, glu_transition_matrix
 from steppe.diagnostics.exact import stationary_distribution, transition_matrix
-from steppe.diagnostics.flatness.log_tables import smooth, smooth_about
-from steppe.domain import MAX_ENUMERATED, Domain
+from steppe.diagnostics.flatness.log_tables import smooth
+from steppe.domain import MAX_ENUMERATED
 from steppe.errors import DomainError, StationaryDistributionError
 from steppe.target.log_density import Target
 
@@ -112,8 +112,7 @@ class StationaryDistribution:
         flat = points.reshape(-1, *domain.shape)
         with double_precision():
             table = _log_table(self)
-            η = float(sampler.parameters["coupling_variance"])
-            entropies = _entropies(table, domain, flat, η)
+            entropies = _entropies(sampler, table, flat)
             weights = np.asarray(jax.jit(jax.vmap(self._weight))(jnp.asarray(flat)), float)
         return ((sampler.replicas or 1) * entropies + weights).reshape(points.shape[: -len(domain.shape)])
 
@@ -139,11 +138,28 @@ class StationaryDistribution:
         return density.coupling.center_weight * density.inverse_temperature * self.target.log_density(center)
 
 
-def _entropies(table: np.ndarray, domain: Domain, points: np.ndarray, η: float) -> np.ndarray:
-    """`F` about points; about states of the domain from one table for all of them."""
-    if domain.contains(points):
+def _entropies(sampler: "Sampler", table: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """`F` about points: every step sums the first site away. About states from one table for all of them."""
+    domain, coupling = sampler.target.domain, sampler.density.coupling
+    if coupling.is_lattice and domain.contains(points):
+        η = float(sampler.parameters["coupling_variance"])
         return smooth(table, domain, η).ravel()[np.asarray(domain.index(jnp.asarray(points)))]
-    return np.array([float(smooth_about(table, domain, point, η)) for point in points])
+
+    @jax.jit
+    def weigh(point: Array) -> Array:
+        """What the coupling gives every level of every site, (level, site)."""
+        levels = jnp.arange(domain.max_levels)[:, None] * jnp.ones(domain.num_sites, int)
+        terms = jax.vmap(lambda row: coupling.log_density_terms(domain.from_levels(row), point))(levels)
+        return jnp.sum(terms.reshape(domain.max_levels, domain.num_sites, -1), axis=-1)
+
+    found = []
+    for point in points:
+        rest, weights = table, np.asarray(weigh(jnp.asarray(point)), float)
+        for site, count in enumerate(domain.num_levels):
+            column = weights[:count, site].reshape(-1, *[1] * (rest.ndim - 1))
+            rest = np.logaddexp.reduce(rest + column, axis=0)
+        found.append(float(rest))
+    return np.array(found)
 
 
 def double_precision() -> AbstractContextManager[object]:
@@ -174,7 +190,9 @@ def describe_stationary(recipe: "Recipe") -> str:
     if not coupling.has_center:
         return f"exp{{{inner}}} exactly."
     if coupling.replicas is None:
-        return f"the joint exp{{{inner} − |θ − a|²/(2η)}} exactly; the position alone has exp{{{inner}}}."
+        return (
+            f"the joint exp{{{inner} − {coupling.formula}}} exactly; the position alone has exp{{{inner}}}."
+        )
     return (
         "the joint exp{γ β U(c) + Σ_r [β U(θ_r) − |θ_r − c|²/(2η)]} exactly; the center alone has "
         "exp{γ β U(c) + y F(c; η)}."

@@ -13,19 +13,21 @@ from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.acceptance import Metropolis
 from steppe.kernel.blocks.cycle import BALANCED, CycleBlock, fall_by_cosine, follow_factors
 from steppe.kernel.blocks.isoenergetic import IsoenergeticBlock
-from steppe.kernel.blocks.metropolis import ProposalBlock
+from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.blocks.tempering import Fate, TemperedBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.density import NoPenalty
+from steppe.kernel.logistic_coupling import LogisticCoupling
+from steppe.kernel.proposals.center import CenterRefresh
 from steppe.kernel.proposals.discrete_langevin import DiscreteFlow, DiscreteLangevin
 from steppe.kernel.proposals.path_auxiliary import PathAuxiliary
 from steppe.kernel.proposals.site_proposal import Balancing, Differences, choose_weights
 from steppe.pytree import Relative
-from steppe.samplers.langevin import ADJUSTED_STEP, dmala
+from steppe.samplers.langevin import ADJUSTED_STEP, COUPLING_VARIANCE, dmala
 from steppe.samplers.registry import register
 from steppe.validation import choice, count, flag, number, positive, real_array, shorten, within
 
-__all__ = ["dlmc", "dmala_cyclical", "parallel_tempering", "pas"]
+__all__ = ["dlmc", "dmala_cyclical", "hiss", "parallel_tempering", "pas"]
 
 FLOW_STEP = Relative(0.5)
 PATH_STEP = Relative(3.0)
@@ -119,6 +121,50 @@ def pas(
     longest = count("pas(max_flips=...)", MAX_FLIPS[path_length] if max_flips is None else max_flips)
     mean = positive("pas(step_size=...)", step_size, PATH_STEP) if is_poisson else None
     return recipe("pas", ProposalBlock(PathAuxiliary(longest, mean, **weighed), Metropolis()))
+
+
+@register(
+    family="Langevin, adjusted",
+    summary="fresh logistic center, then `dmala` given it",
+    cost="1",
+    stationary="π",
+    color="#999933",
+    marker="_",
+    reference="Mohanty, Bhattacharya, Zhang, *Hyperbolic secant-squared Gibbs sampling* (HiSS).",
+)
+def hiss(*, step_size: float | None = None, coupling_variance: float | None = None) -> Recipe:
+    """Hyperbolic-secant-squared Gibbs sampling: `edmala_glu` with a logistic in place of the Gaussian.
+
+    Parameters
+    ----------
+    step_size
+        `α > 0`, default 0.2 units, as in `dmala`.
+    coupling_variance
+        `η > 0`, the variance of the center about the position, default 1 unit; the logistic has the scale
+        `s = √(3η)/π`. Raising it loosens the tie.
+
+    Notes
+    -----
+    Stationary distribution: the joint `exp{U(θ)} ∏_i sech²((θ_i − a_i)/(2s))` exactly, so the position has
+    distribution `π` for every `η`. The tails of a logistic are heavier than those of a Gaussian: a center far
+    away pulls with at most `1/s`. Cost: one evaluation per full sweep (center and position).
+
+    Examples
+    --------
+    >>> import steppe
+    >>> steppe.hiss(coupling_variance=0.5).is_adjusted
+    True
+    """
+    return recipe(
+        "hiss",
+        ConditionalDraw(CenterRefresh()),
+        ProposalBlock(
+            DiscreteLangevin(positive("hiss(step_size=...)", step_size, ADJUSTED_STEP)), Metropolis()
+        ),
+        coupling=LogisticCoupling(
+            positive("hiss(coupling_variance=...)", coupling_variance, COUPLING_VARIANCE)
+        ),
+    )
 
 
 @register(

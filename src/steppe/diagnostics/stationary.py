@@ -5,8 +5,8 @@ replicas, `γ` weight of the center, `F(a; η) = log Σ_θ exp{β U(θ) − |θ 
 """
 
 import dataclasses
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from steppe.kernel.compose import Recipe
     from steppe.kernel.sampler import Sampler
 
+Result = TypeVar("Result")
+
 
 @dataclasses.dataclass(frozen=True)
 class StationaryDistribution:
@@ -38,6 +40,15 @@ class StationaryDistribution:
         What it is, in words and symbols.
     is_biased
         Whether it differs from what the recipe aims at because nothing corrects its steps.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> distribution = steppe.roughness_tilted(strength=2.0).stationary(steppe.targets.paper_bernoulli())
+    >>> print(distribution.description)
+    exp{β U(θ) − λ R(θ)} exactly.
+    >>> round(float(distribution.probabilities().sum()), 6)
+    1.0
     """
 
     recipe: "Recipe"
@@ -86,12 +97,14 @@ class StationaryDistribution:
         DomainError
             If there are too many to enumerate.
         """
-        with double_precision():
-            if self.is_biased:
-                return _enumerate_biased(self.recipe, self.target)
-            table = _log_table(self)
-            if self._sampler.replicas is not None:
-                table = _tabulate_replica(self, table)
+        return compute_in_double(self._enumerate)
+
+    def _enumerate(self) -> np.ndarray:
+        if self.is_biased:
+            return _enumerate_biased(self.recipe, self.target)
+        table = _log_table(self)
+        if self._sampler.replicas is not None:
+            table = _tabulate_replica(self, table)
         weights = np.exp(table - table.max()).ravel()
         return weights / weights.sum()
 
@@ -110,10 +123,12 @@ class StationaryDistribution:
             )
         points = np.asarray(points, float)
         flat = points.reshape(-1, *domain.shape)
-        with double_precision():
-            table = _log_table(self)
-            entropies = _entropies(sampler, table, flat)
-            weights = np.asarray(jax.jit(jax.vmap(self._weight))(jnp.asarray(flat)), float)
+
+        def tabulate() -> tuple[np.ndarray, np.ndarray]:
+            weights = jax.jit(jax.vmap(self._weight))(jnp.asarray(flat))
+            return _entropies(sampler, _log_table(self), flat), np.asarray(weights, float)
+
+        entropies, weights = compute_in_double(tabulate)
         return ((sampler.replicas or 1) * entropies + weights).reshape(points.shape[: -len(domain.shape)])
 
     @property
@@ -162,9 +177,20 @@ def _entropies(sampler: "Sampler", table: np.ndarray, points: np.ndarray) -> np.
     return np.array(found)
 
 
-def double_precision() -> AbstractContextManager[object]:
-    """Compute in float64. Entering the mode twice would leave it when the inner block ends."""
-    return nullcontext() if jax.config.jax_enable_x64 else jax.enable_x64(True)  # type: ignore[attr-defined]
+def compute_in_double(compute: Callable[[], Result]) -> Result:
+    """Compute in float64, or in the precision of the process where that cannot be traced.
+
+    JAX 0.10 remembers for every NumPy array in which precision it was met first, and not that it may be met
+    in another one. A log-density that was sampled in float32 and has such an array of its own then fails to
+    trace or to run in float64; what is wrong with the function itself is raised by the second attempt.
+    """
+    if jax.config.jax_enable_x64:  # entering the mode twice would leave it when the inner block ends
+        return compute()
+    try:
+        with jax.enable_x64(True):  # type: ignore[attr-defined]
+            return compute()
+    except (TypeError, ValueError, jax.errors.JaxRuntimeError):
+        return compute()
 
 
 def find_stationary(recipe: "Recipe", target: Target) -> StationaryDistribution:

@@ -319,6 +319,17 @@ def merge_shards(parts: Sequence[str | Path] | str | Path, out: str | Path) -> P
         The directory that was given to every shard as `out`, or the directories of the shards themselves.
     out
         Directory to write to; must be empty or new.
+
+    Examples
+    --------
+    >>> import jax, steppe, tempfile
+    >>> target, folder = steppe.targets.paper_bernoulli(), tempfile.TemporaryDirectory()
+    >>> common = {"key": jax.random.key(0), "num_draws": 50, "out": folder.name + "/a"}
+    >>> for index in range(2):  # two jobs that never talk to each other
+    ...     _ = steppe.sample(target, steppe.gibbs(), shard=(index, 2), **common)
+    >>> merged = steppe.merge_shards(folder.name + "/a", folder.name + "/b")
+    >>> steppe.open_run(merged).levels.shape
+    (4, 50, 4)
     """
     shards, out = _find(parts), Path(out)
     join_records(shards)

@@ -63,6 +63,13 @@ def dlmc(*, step_size: float | None = None) -> Recipe:
     `π`, so in high
     dimension it flips more sites than `dmala`; on four bits with strong interactions fewer. Cost: one
     evaluation.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import exact_tv
+    >>> exact_tv(steppe.dlmc(step_size=1.0), steppe.targets.paper_bernoulli()) < 1e-6
+    True
     """
     α = positive("dlmc(step_size=...)", step_size, FLOW_STEP)
     return recipe("dlmc", ProposalBlock(DiscreteFlow(α), Metropolis()))
@@ -111,6 +118,14 @@ def pas(
     -----
     Stationary distribution: `π` exactly. Unlike `gwg` with several flips it keeps no parity. Cost: one
     evaluation for any length, with exact differences also two tables.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> run = steppe.sample(target, steppe.pas(max_flips=3), key=jax.random.key(0), num_draws=200)
+    >>> run.recipe.name, run.levels.shape
+    ('pas', (4, 200, 16))
     """
     weighed = choose_weights("pas", balancing, differences)
     is_poisson = choice("pas(path_length=...)", path_length, PathLength) == "poisson"
@@ -208,6 +223,14 @@ def dmala_cyclical(
     paper does it: the smallest step size is accepted as often as wanted at `β = 1/2`, the largest is the
     largest that still is at `β = 0.95`, and every move in between has the `β` that is accepted most often.
     Otherwise, and without adaptation, they are 0.2 units, 0.1 and a half. Cost: `cycle_length` evaluations.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import exact_tv
+    >>> recipe = steppe.dmala_cyclical(step_size=2.0, cycle_length=4, smallest=0.1)
+    >>> exact_tv(recipe, steppe.targets.paper_bernoulli()) < 1e-6
+    True
     """
     name = "dmala_cyclical"
     is_adapted = step_size is None and smallest is None and balancing is None
@@ -270,6 +293,16 @@ def parallel_tempering(
     Stationary distribution: the product of `exp{β_r U}` exactly; what is seen is the replica at `β = 1`, of
     distribution `π`. A step moves every replica once and offers every second pair of neighbours a swap, even
     and odd pairs in turns. Cost: that of the base, times the number of temperatures.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.6)  # two modes: all spins up, all down
+    >>> sweeps = steppe.gibbs(num_updates=16)
+    >>> recipe = steppe.parallel_tempering(base=sweeps, inverse_temperatures=[0.2, 0.5, 0.8, 1])
+    >>> run = steppe.sample(target, recipe, key=jax.random.key(0), num_draws=1000)
+    >>> bool(abs(run.positions.mean()) < 0.3)  # both are visited
+    True
     """
     name = "parallel_tempering"
     moves = dmala() if base is None else base

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from steppe.kernel.compose import Recipe
     from steppe.report.summary import Summary
     from steppe.run.engine import Engine
-    from steppe.run.storage.directory import Depth
     from steppe.run.storage.record import RunDescription
+    from steppe.run.storage.run_files import Depth
     from steppe.run.storage.shards import Parts
 
 

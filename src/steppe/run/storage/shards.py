@@ -17,9 +17,10 @@ from steppe.arguments import checked
 from steppe.atomic import make_directory, sync_directory
 from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
 from steppe.run.plan import Shard
-from steppe.run.storage.directory import FILES, Depth, Look, RunDirectory
+from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.durable import TEMPORARY, Column, take_lock
 from steppe.run.storage.record import RunRecord, ShardRecord, first_difference
+from steppe.run.storage.run_files import FILES, Depth, Look
 
 Rows = dict[str, np.ndarray]
 # Rows that are copied together.

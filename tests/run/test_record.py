@@ -41,7 +41,8 @@ FROZEN_IDS = """
     center-langevin center-refresh conditional-draw cycle-block discrete-flow discrete-langevin gibbs-block
     gibbs-with-gradients informed-moves joint-proposal layerwise-gibbs-block metropolis no-coupling no-penalty
     path-auxiliary permutation-coupling proposal-block recipe replicas-block roughness-penalty
-    logistic-coupling site-gibbs-block star-coupling tempered-block unadjusted uniform-moves weighted-center-block
+    site-gibbs-block star-coupling tempered-block unadjusted uniform-moves weighted-center-block
+    logistic-coupling
 """
 FROZEN_DOMAIN_IDS = {
     "binary": steppe.Binary(3),

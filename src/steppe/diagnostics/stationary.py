@@ -184,7 +184,7 @@ def compute_in_double(compute: Callable[[], Result]) -> Result:
     in another one. A log-density that was sampled in float32 and has such an array of its own then fails to
     trace or to run in float64; what is wrong with the function itself is raised by the second attempt.
     """
-    if jax.config.jax_enable_x64:  # entering the mode twice would leave it when the inner block ends
+    if jnp.result_type(float) == jnp.float64:  # entering the mode twice would leave it with the inner block
         return compute()
     try:
         with jax.enable_x64(True):  # type: ignore[attr-defined]

@@ -460,9 +460,9 @@ def open_run(path: str | Path) -> Run:
     --------
     >>> import jax, steppe, tempfile
     >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> run = steppe.sample(target, key=jax.random.key(0), num_draws=100, out=folder.name + "/a")
-    >>> steppe.open_run(folder.name + "/a").levels.shape
+    >>> path = tempfile.mkdtemp() + "/a"
+    >>> run = steppe.sample(target, key=jax.random.key(0), num_draws=100, out=path)
+    >>> steppe.open_run(path).levels.shape
     (4, 100, 16)
     """
     return Run.on_disk(Path(path))

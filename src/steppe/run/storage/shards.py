@@ -324,11 +324,11 @@ def merge_shards(parts: Sequence[str | Path] | str | Path, out: str | Path) -> P
     Examples
     --------
     >>> import jax, steppe, tempfile
-    >>> target, folder = steppe.targets.paper_bernoulli(), tempfile.TemporaryDirectory()
-    >>> common = {"key": jax.random.key(0), "num_draws": 50, "out": folder.name + "/a"}
+    >>> target, path = steppe.targets.paper_bernoulli(), tempfile.mkdtemp()
+    >>> common = {"key": jax.random.key(0), "num_draws": 50, "out": path + "/a"}
     >>> for index in range(2):  # two jobs that never talk to each other
     ...     _ = steppe.sample(target, steppe.gibbs(), shard=(index, 2), **common)
-    >>> merged = steppe.merge_shards(folder.name + "/a", folder.name + "/b")
+    >>> merged = steppe.merge_shards(path + "/a", path + "/b")
     >>> steppe.open_run(merged).levels.shape
     (4, 50, 4)
     """

@@ -49,6 +49,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "steppe"
 html_static_path = ["_static"]
 html_css_files = ["steppe.css"]
+html_js_files = [("steppe.js", {"defer": "defer"})]
 html_show_sourcelink = False
 html_copy_source = False
 html_context = {"default_mode": "auto"}
@@ -60,6 +61,20 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "logo": {"text": "steppe"},
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 6,
 }
-html_sidebars = {"index": [], "start": [], "choose": [], "notation": []}
+# Pages that have none below or beside them need no list of those.
+html_sidebars = {
+    name: []
+    for name in (
+        "index",
+        "start",
+        "choose",
+        "gallery",
+        "coming-from",
+        "bridges",
+        "problems",
+        "cheat-sheet",
+        "faq",
+    )
+}

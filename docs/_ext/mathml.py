@@ -17,5 +17,7 @@ def _inline(writer: Any, node: nodes.Node) -> None:
 
 
 def _block(writer: Any, node: nodes.Node) -> None:
-    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>\n')
+    # A long one is scrolled sideways on a phone, by the keyboard too.
+    formula = tex2mathml(node.astext(), as_block=True)
+    writer.body.append(f'<div class="formula" tabindex="0">{formula}</div>\n')
     raise nodes.SkipNode

@@ -46,6 +46,16 @@ class Population:
         Estimate of `log Z`, unbiased in `Z`.
     mean_log_density
         Mean of `U` over the population at every temperature.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.3)
+    >>> population = steppe.anneal_population(target, key=jax.random.key(0), population=200)
+    >>> population.positions.shape
+    (200, 16)
+    >>> bool(population.mean_log_density[-1] > population.mean_log_density[0])  # U rises as it cools
+    True
     """
 
     positions: np.ndarray | dict[str, np.ndarray]

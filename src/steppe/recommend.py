@@ -22,7 +22,15 @@ MAX_UPDATES = 256
 
 
 class Recommendation(NamedTuple):
-    """A recipe, and why it was chosen."""
+    """A recipe, and why it was chosen.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> recipe, reason = steppe.recommend(steppe.targets.tsp_paper("permutation"))
+    >>> recipe.name, reason.startswith("its states are permutations")
+    ('informed_permutation', True)
+    """
 
     recipe: Recipe
     reason: str

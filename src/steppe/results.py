@@ -170,6 +170,14 @@ class Results(_Part):
     """Everything there is to show about one experiment, comparison, run or search.
 
     `facts` are what a reader wants to know first, a line each by what it is about.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> results = steppe.sample(target, key=jax.random.key(0), num_draws=200).summary().present()
+    >>> [table.key for table in results.tables][:1]
+    ['quantities']
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION

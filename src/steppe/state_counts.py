@@ -44,6 +44,14 @@ class StateCounts:
         Logarithm of the number of states in every bin, (bin of U, bin of R); −inf where none was met.
     standard_error
         Its standard error over independent walks; NaN where fewer than two walks came.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, steppe
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> counts = steppe.count_states(target, key=jax.random.key(0), num_bins=(4, 3), num_steps=2000)
+    >>> round(float(np.exp(counts.log_counts).sum()))  # all states of four bits
+    16
     """
 
     log_density_edges: np.ndarray
@@ -101,6 +109,15 @@ def count_states(
     -----
     Every step evaluates the differences of all one-site changes. Forbidden states (`U = −inf`) are not
     visited; counts are normalised to all states as if there were none.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, steppe
+    >>> target = steppe.targets.ising_lattice((3, 3), coupling=0.5)
+    >>> counts = steppe.count_states(target, key=jax.random.key(0), num_bins=(6, 4), num_steps=4000)
+    >>> best = counts.log_counts[-1]  # bins of the largest log-density, by roughness
+    >>> round(float(np.exp(best).sum()))
+    2
     """
     rows, columns = _check_bins(target, num_bins)
     steps = count("count_states(num_steps=...)", num_steps, 100, error=RunError)

@@ -9,7 +9,7 @@ import pytest
 import steppe
 from steppe.cli import main
 from steppe.diagnostics import mixing
-from steppe.run.storage import directory
+from steppe.run.storage import run_files
 from steppe.targets.bernoulli import paper_bernoulli
 
 
@@ -39,20 +39,20 @@ def shards(tmp_path_factory):
 @pytest.fixture
 def reads(monkeypatch):
     """How many bytes of rows were read of each file."""
-    counts, read_commits = Counter(), directory.read_commits
+    counts, read_commits = Counter(), run_files.read_commits
 
     def counted(path, commits):
         for commit, content in read_commits(path, commits):
             counts[path] += len(content)
             yield commit, content
 
-    monkeypatch.setattr(directory, "read_commits", counted)
+    monkeypatch.setattr(run_files, "read_commits", counted)
     return counts
 
 
 def count_reads(reads, *paths):
     """How often the rows of runs were read, each."""
-    files = [file for path in paths for file in path.rglob(directory.ROWS)]
+    files = [file for path in paths for file in path.rglob(run_files.ROWS)]
     return [reads[file] / file.stat().st_size for file in files]
 
 

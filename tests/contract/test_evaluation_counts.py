@@ -41,6 +41,7 @@ GRADIENT_RECIPES = {
     "edmala": (steppe.edmala(step_size=2.0, center_step_size=0.1, coupling_variance=1.0), 1),
     "edula_glu": (steppe.edula_glu(step_size=2.0, coupling_variance=1.0), 1),
     "edmala_glu": (steppe.edmala_glu(step_size=2.0, coupling_variance=1.0), 1),
+    "hiss": (steppe.hiss(step_size=2.0, coupling_variance=1.0), 1),
     "edmala_ou": (steppe.edmala_ou(step_size=2.0, coupling_variance=1.0, persistence=0.5), 1),
     "roughness_tilted": (steppe.roughness_tilted(strength=1.0, step_size=2.0), 1),
     "robust_ensemble": (

@@ -107,6 +107,19 @@ def test_unadjusted_coupled_distributions_have_the_printed_masses_on_the_papers_
     np.testing.assert_allclose(masses, [0.2031, 0.1726], atol=5.1e-5)
 
 
+@pytest.mark.parametrize("make", [steppe.gwg, steppe.dula])
+def test_distribution_of_a_function_with_a_numpy_array_of_its_own_is_known_after_sampling(make):
+    """JAX remembers in which precision it met a NumPy array first; see `compute_in_double`."""
+    field = np.linspace(-1, 1, 4)
+    target = steppe.Target(lambda bits: jnp.sum(field * bits), steppe.Binary(4))
+    steppe.sample(target, make(), key=jax.random.key(0), num_chains=1, num_warmup=4, num_draws=4)
+    found = make().stationary(target).probabilities()
+    if make is steppe.gwg:
+        weights = np.exp(np.asarray(target.domain.enumerate()) @ field)
+        np.testing.assert_allclose(found, weights / weights.sum(), rtol=1e-5)
+    assert found.sum() == pytest.approx(1)
+
+
 def test_every_recipe_states_its_distribution():
     for name, make in ALL_RECIPES.items():
         distribution = make().stationary(steppe.Target(jnp.sum, steppe.Binary(12)))

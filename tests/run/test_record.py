@@ -42,6 +42,7 @@ FROZEN_IDS = """
     gibbs-with-gradients informed-moves joint-proposal layerwise-gibbs-block metropolis no-coupling no-penalty
     path-auxiliary permutation-coupling proposal-block recipe replicas-block roughness-penalty
     site-gibbs-block star-coupling tempered-block unadjusted uniform-moves weighted-center-block
+    logistic-coupling
 """
 FROZEN_DOMAIN_IDS = {
     "binary": steppe.Binary(3),

@@ -193,3 +193,18 @@ def test_keys_that_a_piece_splits_off_are_none_of_the_roles():
     children = jax.random.key_data(jax.random.split(keys.position[0], 64)).tolist()
     roles = jax.random.key_data(jnp.concatenate([keys.center[None], keys.position, keys.accept])).tolist()
     assert not {tuple(child) for child in children} & {tuple(role) for role in roles}
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_logistics_fill_the_bins_of_the_logistic_distribution(precision):
+    with jax.enable_x64(precision == "float64"):
+        drawn = np.asarray(quick_jit(lambda key: draws.logistic(key, (NUM_DRAWS,)))(jax.random.key(6)))
+    assert drawn.dtype == precision
+    edges = np.concatenate([[-np.inf], np.linspace(-8, 8, 33), [np.inf]])
+    assert_frequencies(np.histogram(drawn, bins=edges)[0], np.diff(stats.logistic.cdf(edges)))
+
+
+@pytest.mark.parametrize(("word", "sign"), [(0, -1), (2**31, 1)])
+def test_logistics_of_extreme_words_are_far_in_both_tails(feed, word, sign):
+    feed(word, 0)
+    assert sign * float(draws.logistic(jax.random.key(0), (1,))[0]) == pytest.approx(65 * np.log(2), rel=1e-6)

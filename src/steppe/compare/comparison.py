@@ -52,6 +52,18 @@ class Comparison(Presented):
         How they were chosen, for those that have a step size.
     advice
         Who wins, by how much and whether that is more than noise; the last line is code to go on with.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> compared = steppe.compare(
+    ...     target, [steppe.dmala(), steppe.gwg()], key=jax.random.key(0), seeds=4, budget=1000
+    ... )
+    >>> sorted(compared.recipes)
+    ['dmala', 'gwg']
+    >>> compared.advice.splitlines()[-1].startswith("Go on with: run = steppe.sample(target, steppe.")
+    True
     """
 
     results: "Results"
@@ -131,6 +143,19 @@ def compare(
     -----
     Effective draws are those of the worse of the log-density and the distance from the best state met.
     One-site changes are measured on 16 draws per seed, beyond the budget.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> recipes = {"careful": steppe.dmala(step_size=0.5), "bold": steppe.dmala(step_size=4.0)}
+    >>> compared = steppe.compare(
+    ...     target, recipes, key=jax.random.key(0), seeds=4, budget=1000, tuned_by="none"
+    ... )
+    >>> compared.advice.startswith("bold wins")
+    True
+    >>> print(compared.advice.splitlines()[-1])
+    Go on with: run = steppe.sample(target, steppe.dmala(step_size=4), key=key, adapt=False)
     """
     started, clock = time.strftime("%Y-%m-%dT%H:%M:%S%z"), time.perf_counter()
     entries = _label(recipes)

@@ -26,6 +26,13 @@ class Card:
         What was done between the file and the arrays.
     is_verified
         Whether every file had a digest known beforehand.
+
+    Examples
+    --------
+    >>> from steppe.datasets import load
+    >>> card = load("digits").card
+    >>> card.name, card.rows, card.columns
+    ('digits', 1797, 64)
     """
 
     name: str
@@ -57,6 +64,13 @@ class Split:
         Features, rows × columns, float32.
     y
         One target or label per row.
+
+    Examples
+    --------
+    >>> from steppe.datasets import load
+    >>> test = load("digits").test
+    >>> len(test) == len(test.x) == len(test.y)
+    True
     """
 
     x: np.ndarray
@@ -80,6 +94,13 @@ class Dataset:
         Height and width of what a row shows, if it is an image.
     card
         Where it comes from.
+
+    Examples
+    --------
+    >>> from steppe.datasets import load
+    >>> digits = load("digits")
+    >>> digits.train.x.shape, digits.image_shape
+    ((1257, 64), (8, 8))
     """
 
     train: Split

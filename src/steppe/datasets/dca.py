@@ -20,7 +20,7 @@ AMINO_ACIDS = "-ACDEFGHIKLMNPQRSTVWY"
 
 
 class DcaParameters(NamedTuple):
-    """Couplings and fields as `steppe.targets.potts_tables` takes them.
+    r"""Couplings and fields as `steppe.targets.potts_tables` takes them.
 
     Attributes
     ----------
@@ -28,6 +28,16 @@ class DcaParameters(NamedTuple):
         Of shape `(sites, sites, levels, levels)`, with `J[i, j, a, b] = J[j, i, b, a]`.
     field
         Of shape `(sites, levels)`.
+
+    Examples
+    --------
+    >>> import pathlib, steppe, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "family.dat")
+    >>> _ = file.write_text("J 0 1 A C 2.0\nh 0 A 0.5\nh 1 C 0.0\n")
+    >>> model = steppe.datasets.read_dca(file)
+    >>> target = steppe.targets.potts_tables(model.couplings, model.field)
+    >>> float(target.log_density(target.domain.from_levels([1, 2])))  # A and C
+    2.5
     """
 
     couplings: np.ndarray
@@ -36,7 +46,7 @@ class DcaParameters(NamedTuple):
 
 @checked(DataError)
 def read_dca(path: str | PathLike[str]) -> DcaParameters:
-    """Read a Potts model of proteins as programs of direct-coupling analysis write it (bmDCA, adabmDCA).
+    r"""Read a Potts model of proteins as programs of direct-coupling analysis write it (bmDCA, adabmDCA).
 
     Parameters
     ----------
@@ -44,6 +54,16 @@ def read_dca(path: str | PathLike[str]) -> DcaParameters:
         The file: lines `J i j a b value`, every pair of sites in one order, and lines `h i a value`. Sites
         are numbered from 0; levels too, or they are letters of residues in the order `-ACDEFGHIKLMNPQRSTVWY`.
         What is not listed is 0.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from steppe.datasets import read_dca
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "family.dat")
+    >>> _ = file.write_text("J 0 1 A C 2.0\nh 0 A 0.5\nh 1 C 0.0\n")
+    >>> model = read_dca(file)
+    >>> model.couplings.shape, float(model.couplings[0, 1, 1, 2]), float(model.couplings[1, 0, 2, 1])
+    ((2, 2, 3, 3), 2.0, 2.0)
     """
     what = str(path)
     places: dict[tuple[int, ...], tuple[int, float]] = {}

@@ -32,7 +32,7 @@ FAMILIES = {"uf20": "uf20-91", "uf50": "uf50-218", "uuf50": "uuf50-218"}
 
 @dataclasses.dataclass(frozen=True)
 class FormulaInstance:
-    """A formula in conjunctive normal form.
+    r"""A formula in conjunctive normal form.
 
     Attributes
     ----------
@@ -46,6 +46,17 @@ class FormulaInstance:
         One per clause; 1 where the file has none.
     card
         Where it comes from.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from steppe.datasets import read_cnf
+    >>> from steppe.targets import cnf
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "tiny.cnf")
+    >>> _ = file.write_text("p cnf 2 2\n1 2 0\n-1 2 0\n")
+    >>> formula = read_cnf(file)
+    >>> formula.num_variables, cnf(formula.clauses).is_feasible([0.0, 1.0])
+    (2, True)
     """
 
     name: str
@@ -80,24 +91,42 @@ def load_clique(name: str, lookup: Lookup) -> GraphInstance:
 
 @checked(DataError)
 def read_cnf(path: str | PathLike[str]) -> FormulaInstance:
-    """Read a formula in DIMACS format: `p cnf variables clauses`, then clauses that end in 0.
+    r"""Read a formula in DIMACS format: `p cnf variables clauses`, then clauses that end in 0.
 
     Parameters
     ----------
     path
         The file. With a header `p wcnf variables clauses` every clause begins with its weight.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from steppe.datasets import read_cnf
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "tiny.cnf")
+    >>> _ = file.write_text("c a or b, not a or b\np cnf 2 2\n1 2 0\n-1 2 0\n")
+    >>> read_cnf(file).clauses
+    ((1, 2), (-1, 2))
     """
     return _parse_formula(str(path), read_text(path))
 
 
 @checked(DataError)
 def read_dimacs(path: str | PathLike[str]) -> GraphInstance:
-    """Read a graph in DIMACS format: `p edge nodes edges` (or `p col`), then lines `e from to`.
+    r"""Read a graph in DIMACS format: `p edge nodes edges` (or `p col`), then lines `e from to`.
 
     Parameters
     ----------
     path
         The file. Nodes are numbered from 1 there and from 0 here.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from steppe.datasets import read_dimacs
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "triangle.clq")
+    >>> _ = file.write_text("p edge 3 3\ne 1 2\ne 2 3\ne 1 3\n")
+    >>> read_dimacs(file).edges.tolist()
+    [[0, 1], [1, 2], [0, 2]]
     """
     return _parse_graph(str(path), read_text(path))
 

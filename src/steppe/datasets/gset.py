@@ -28,7 +28,7 @@ WHOLE = re.compile(r"[0-9]{1,18}")
 
 @dataclasses.dataclass(frozen=True)
 class GraphInstance:
-    """A weighted graph.
+    r"""A weighted graph.
 
     Attributes
     ----------
@@ -44,6 +44,17 @@ class GraphInstance:
         The largest cut in the literature, where there is one.
     card
         Where it comes from.
+
+    Examples
+    --------
+    >>> import pathlib, steppe, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "triangle.txt")
+    >>> _ = file.write_text("3 3\n1 2 1\n2 3 1\n1 3 1\n")
+    >>> graph = steppe.datasets.read_gset(file)
+    >>> graph.num_nodes, graph.edges.tolist()
+    (3, [[0, 1], [1, 2], [0, 2]])
+    >>> steppe.targets.max_cut(graph).domain
+    Spin(3)
     """
 
     name: str
@@ -71,12 +82,22 @@ def load_gset(name: str, lookup: Lookup) -> GraphInstance:
 
 @checked(DataError)
 def read_gset(path: str | PathLike[str]) -> GraphInstance:
-    """Read a graph written as `nodes edges` and then `from to weight`, nodes numbered from 1.
+    r"""Read a graph written as `nodes edges` and then `from to weight`, nodes numbered from 1.
 
     Parameters
     ----------
     path
         The file. A missing weight counts as 1.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from steppe.datasets import read_gset
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "pair.txt")
+    >>> _ = file.write_text("2 1\n1 2 -1\n")
+    >>> graph = read_gset(file)
+    >>> graph.edges.tolist(), graph.weights.tolist()
+    ([[0, 1]], [-1.0])
     """
     return _parse(str(path), read_text(path))
 

@@ -67,6 +67,12 @@ def load(
     -----
     Files are looked up in `data` or `STEPPE_DATA`, then in the cache (`STEPPE_CACHE`, or the user's cache
     directory), and then downloaded into the cache. Their SHA-256 is checked every time.
+
+    Examples
+    --------
+    >>> from steppe.datasets import load
+    >>> print(load("digits"))
+    Dataset(digits, 1257/180/360 × 64)
     """
     lookup = Lookup(data, download, progress)
     if name in TABLES:
@@ -83,7 +89,14 @@ def load(
 
 
 def names() -> list[str]:
-    """The names `load` knows, collections last."""
+    """The names `load` knows, collections last.
+
+    Examples
+    --------
+    >>> from steppe.datasets import names
+    >>> "digits" in names(), "tsplib:berlin52" in names()
+    (True, True)
+    """
     listed = [name for name in COLLECTIONS if name != "satlib"]
     members = [f"{collection}:{member}" for collection in listed for member in catalogue.rows(collection)]
     formulas = [f"satlib:{family}-0{member}" for family in FAMILIES for member in range(1, 1001)]

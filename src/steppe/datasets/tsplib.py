@@ -38,7 +38,7 @@ FORM = re.compile(r"(UPPER|LOWER)(_DIAG)?_(ROW|COL)")
 
 @dataclasses.dataclass(frozen=True)
 class TspInstance:
-    """A travelling-salesman problem.
+    r"""A travelling-salesman problem.
 
     Attributes
     ----------
@@ -52,6 +52,24 @@ class TspInstance:
         Length of the shortest tour, where it is known.
     card
         Where it comes from.
+
+    Examples
+    --------
+    >>> import pathlib, steppe, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "square.tsp")
+    >>> lines = [
+    ...     "NAME: square",
+    ...     "TYPE: TSP",
+    ...     "DIMENSION: 4",
+    ...     "EDGE_WEIGHT_TYPE: EUC_2D",
+    ...     "NODE_COORD_SECTION",
+    ... ]
+    >>> _ = file.write_text("\n".join([*lines, "1 0 0", "2 0 3", "3 4 3", "4 4 0", "EOF"]))
+    >>> square = steppe.datasets.read_tsplib(file)
+    >>> square.distances[0].astype(int).tolist()
+    [0, 3, 5, 4]
+    >>> steppe.targets.tsp(square).domain
+    Permutation(4)
     """
 
     name: str
@@ -89,13 +107,23 @@ def load_tsplib(name: str, lookup: Lookup) -> TspInstance:
 
 @checked(DataError)
 def read_tsplib(path: str | PathLike[str]) -> TspInstance:
-    """Read a file in TSPLIB format, symmetric or not.
+    r"""Read a file in TSPLIB format, symmetric or not.
 
     Parameters
     ----------
     path
         The file. Coordinates (`EUC_2D`, `CEIL_2D`, `MAN_2D`, `MAX_2D`, `GEO`, `ATT`) and explicit
         weights in any row form are understood.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from steppe.datasets import read_tsplib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "three.tsp")
+    >>> lines = ["NAME: three", "TYPE: TSP", "DIMENSION: 3", "EDGE_WEIGHT_TYPE: EUC_2D", "NODE_COORD_SECTION"]
+    >>> _ = file.write_text("\n".join([*lines, "1 0 0", "2 3 4", "3 6 8", "EOF"]))
+    >>> read_tsplib(file).distances.astype(int).tolist()
+    [[0, 5, 10], [5, 0, 5], [10, 5, 0]]
     """
     return _parse(str(path), read_text(path))
 

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
 @checked(TargetError)
 def target_distribution(target: Target) -> np.ndarray:
-    """Return `π` over `target.domain.enumerate()`."""
+    """Return `π` over `target.domain.enumerate()`.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import target_distribution
+    >>> distribution = target_distribution(steppe.targets.bernoulli_table([1, 2, 3, 4]))
+    >>> [round(float(probability), 3) for probability in distribution]
+    [0.1, 0.2, 0.3, 0.4]
+    """
     return np.asarray(jax.nn.softmax(_log_densities(target)))
 
 
@@ -46,6 +55,14 @@ def transition_matrix(recipe: "Recipe", target: Target, *, center: Array | None 
     center
         For coupled recipes: the center at which the position moves. The matrix is that of the position
         block alone.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import transition_matrix
+    >>> matrix = transition_matrix(steppe.gwg(), steppe.targets.bernoulli_table([1, 2, 3, 4]))
+    >>> matrix.shape, matrix.sum(axis=1).round(6).tolist()
+    ((4, 4), [1.0, 1.0, 1.0, 1.0])
     """
     sampler = recipe.build(target, audit=False)
     if center is not None and not recipe.coupling.has_center:
@@ -59,7 +76,15 @@ def transition_matrix(recipe: "Recipe", target: Target, *, center: Array | None 
 
 @checked(TargetError, matrix=2)
 def stationary_distribution(matrix: np.ndarray) -> np.ndarray:
-    """Return the distribution an irreducible matrix leaves invariant (GTH elimination: nothing cancels)."""
+    """Return the distribution an irreducible matrix leaves invariant (GTH elimination: nothing cancels).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.diagnostics.exact import stationary_distribution
+    >>> stationary_distribution(np.asarray([[0.9, 0.1], [0.3, 0.7]])).round(3).tolist()
+    [0.75, 0.25]
+    """
     reduced = np.array(square_matrix("stationary_distribution(matrix)", matrix), float)
     size = len(reduced)
     for last in range(size - 1, 0, -1):
@@ -76,7 +101,15 @@ def stationary_distribution(matrix: np.ndarray) -> np.ndarray:
 
 @checked(TargetError, first=1, second=1)
 def total_variation(first: np.ndarray, second: np.ndarray) -> float:
-    """Half the summed absolute difference of two distributions."""
+    """Half the summed absolute difference of two distributions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.diagnostics.exact import total_variation
+    >>> round(total_variation(np.asarray([0.5, 0.5]), np.asarray([0.8, 0.2])), 3)
+    0.3
+    """
     if np.shape(first) != np.shape(second):
         raise TargetError(
             "`total_variation(first, second)` compares distributions over the same states; got shapes "
@@ -87,14 +120,30 @@ def total_variation(first: np.ndarray, second: np.ndarray) -> float:
 
 @checked(TargetError, matrix=2)
 def spectral_gap(matrix: np.ndarray) -> float:
-    """One minus the second largest modulus among the eigenvalues."""
+    """One minus the second largest modulus among the eigenvalues.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.diagnostics.exact import spectral_gap
+    >>> round(spectral_gap(np.asarray([[0.9, 0.1], [0.3, 0.7]])), 3)  # eigenvalues 1 and 0.6
+    0.4
+    """
     moduli = np.sort(np.abs(np.linalg.eigvals(square_matrix("spectral_gap(matrix)", matrix))))
     return float(1 - moduli[-2])
 
 
 @checked(TargetError, matrix=2)
 def relaxation_time(matrix: np.ndarray) -> float:
-    """One over the spectral gap: steps in which the slowest correlation falls by a factor of e, or so."""
+    """One over the spectral gap: steps in which the slowest correlation falls by a factor of e, or so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.diagnostics.exact import relaxation_time
+    >>> round(relaxation_time(np.asarray([[0.9, 0.1], [0.3, 0.7]])), 3)  # 1 / 0.4
+    2.5
+    """
     gap = spectral_gap(matrix)
     return float("inf") if gap <= 0 else 1 / gap
 
@@ -109,6 +158,14 @@ def integrated_autocorrelation_time(matrix: np.ndarray, values: np.ndarray) -> f
         Transition matrix of an irreducible chain, adjusted or not.
     values
         The function, one number per state.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.diagnostics.exact import integrated_autocorrelation_time
+    >>> matrix = np.asarray([[0.9, 0.1], [0.3, 0.7]])
+    >>> round(integrated_autocorrelation_time(matrix, np.asarray([0.0, 1.0])), 3)  # (1 + 0.6) / (1 − 0.6)
+    4.0
     """
     distribution, values = stationary_distribution(matrix), np.asarray(values, float)
     if values.shape != distribution.shape:
@@ -124,7 +181,16 @@ def integrated_autocorrelation_time(matrix: np.ndarray, values: np.ndarray) -> f
 
 @checked(TargetError)
 def exact_tv(recipe: "Recipe", target: Target) -> float:
-    """Total variation between what a recipe leaves invariant and `π`: zero up to rounding if adjusted."""
+    """Total variation between what a recipe leaves invariant and `π`: zero up to rounding if adjusted.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import exact_tv
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> exact_tv(steppe.dmala(), target) < 1e-6 < exact_tv(steppe.dula(step_size=1.0), target)
+    True
+    """
     return total_variation(
         stationary_distribution(transition_matrix(recipe, target)), target_distribution(target)
     )
@@ -141,6 +207,14 @@ def proximal_matrix(target: Target, coupling_variance: float) -> np.ndarray:
     The center is integrated by the trapezoidal rule, which converges exponentially fast here, on a grid of at
     most 2**18 nodes over ±5.5 standard deviations: up to four coordinates to at least four digits for
     `η ≥ 0.1` squared units.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import proximal_matrix
+    >>> matrix = proximal_matrix(steppe.targets.bernoulli_table([1, 2, 3, 4]), coupling_variance=1.0)
+    >>> matrix.shape, matrix.sum(axis=1).round(4).tolist()
+    ((4, 4), [1.0, 1.0, 1.0, 1.0])
     """
     dimension = int(np.prod(target.domain.shape))
     per_axis = min(int(MAX_QUADRATURE ** (1 / dimension)), 201)
@@ -181,6 +255,16 @@ def expected_total_variation(distribution: np.ndarray, num_draws: int) -> float:
         Probabilities.
     num_draws
         Number of independent draws.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.diagnostics.exact import expected_total_variation
+    >>> even = np.full(4, 0.25)
+    >>> expected_total_variation(even, 1000) < expected_total_variation(
+    ...     even, 100
+    ... )  # the floor of sampling noise
+    True
     """
     if np.ndim(distribution) != 1:
         raise TargetError(f"`distribution` must list probabilities; got shape {np.shape(distribution)}.")

@@ -34,6 +34,15 @@ class InteractionSpectrum(NamedTuple):
         Its mean over the states given.
     exact_under_target
         `std`, `iqr` and the mean of `log_density` under `π`, where it was enumerated.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.diagnostics.flatness import interaction_spectrum
+    >>> from steppe.targets import ising
+    >>> spectrum = interaction_spectrum(ising([[0.0, 1.0], [1.0, 0.0]]), jnp.ones((1, 2)))
+    >>> spectrum.eigenvalues.round(3).tolist()
+    [[-1.0, 1.0]]
     """
 
     eigenvalues: np.ndarray
@@ -78,6 +87,15 @@ def interaction_spectrum(
     `single_site_differences`. Errors are bootstrapped over states and hold for independent ones; correlated
     draws
     know less. Cost: one table of differences per site and state, and an eigendecomposition.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.diagnostics.flatness import interaction_spectrum
+    >>> from steppe.targets import ising_lattice
+    >>> spectrum = interaction_spectrum(ising_lattice((3, 3), coupling=0.3), jnp.ones((1, 9)))
+    >>> spectrum.eigenvalues.shape, bool(abs(spectrum.eigenvalues.sum()) < 1e-4)
+    ((1, 9), True)
     """
     if not target.domain.is_two_level:
         raise DomainError(

@@ -5,8 +5,8 @@ replicas, `γ` weight of the center, `F(a; η) = log Σ_θ exp{β U(θ) − |θ 
 """
 
 import dataclasses
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +16,16 @@ from jax.typing import ArrayLike
 
 from steppe.diagnostics.center_distribution import edula_position_distribution, glu_transition_matrix
 from steppe.diagnostics.exact import stationary_distribution, transition_matrix
-from steppe.diagnostics.flatness.log_tables import smooth, smooth_about
-from steppe.domain import MAX_ENUMERATED, Domain
+from steppe.diagnostics.flatness.log_tables import smooth
+from steppe.domain import MAX_ENUMERATED
 from steppe.errors import DomainError, StationaryDistributionError
 from steppe.target.log_density import Target
 
 if TYPE_CHECKING:
     from steppe.kernel.compose import Recipe
     from steppe.kernel.sampler import Sampler
+
+Result = TypeVar("Result")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,6 +40,15 @@ class StationaryDistribution:
         What it is, in words and symbols.
     is_biased
         Whether it differs from what the recipe aims at because nothing corrects its steps.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> distribution = steppe.roughness_tilted(strength=2.0).stationary(steppe.targets.paper_bernoulli())
+    >>> print(distribution.description)
+    exp{β U(θ) − λ R(θ)} exactly.
+    >>> round(float(distribution.probabilities().sum()), 6)
+    1.0
     """
 
     recipe: "Recipe"
@@ -86,12 +97,14 @@ class StationaryDistribution:
         DomainError
             If there are too many to enumerate.
         """
-        with double_precision():
-            if self.is_biased:
-                return _enumerate_biased(self.recipe, self.target)
-            table = _log_table(self)
-            if self._sampler.replicas is not None:
-                table = _tabulate_replica(self, table)
+        return compute_in_double(self._enumerate)
+
+    def _enumerate(self) -> np.ndarray:
+        if self.is_biased:
+            return _enumerate_biased(self.recipe, self.target)
+        table = _log_table(self)
+        if self._sampler.replicas is not None:
+            table = _tabulate_replica(self, table)
         weights = np.exp(table - table.max()).ravel()
         return weights / weights.sum()
 
@@ -110,11 +123,12 @@ class StationaryDistribution:
             )
         points = np.asarray(points, float)
         flat = points.reshape(-1, *domain.shape)
-        with double_precision():
-            table = _log_table(self)
-            η = float(sampler.parameters["coupling_variance"])
-            entropies = _entropies(table, domain, flat, η)
-            weights = np.asarray(jax.jit(jax.vmap(self._weight))(jnp.asarray(flat)), float)
+
+        def tabulate() -> tuple[np.ndarray, np.ndarray]:
+            weights = jax.jit(jax.vmap(self._weight))(jnp.asarray(flat))
+            return _entropies(sampler, _log_table(self), flat), np.asarray(weights, float)
+
+        entropies, weights = compute_in_double(tabulate)
         return ((sampler.replicas or 1) * entropies + weights).reshape(points.shape[: -len(domain.shape)])
 
     @property
@@ -139,16 +153,44 @@ class StationaryDistribution:
         return density.coupling.center_weight * density.inverse_temperature * self.target.log_density(center)
 
 
-def _entropies(table: np.ndarray, domain: Domain, points: np.ndarray, η: float) -> np.ndarray:
-    """`F` about points; about states of the domain from one table for all of them."""
-    if domain.contains(points):
+def _entropies(sampler: "Sampler", table: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """`F` about points: every step sums the first site away. About states from one table for all of them."""
+    domain, coupling = sampler.target.domain, sampler.density.coupling
+    if coupling.is_lattice and domain.contains(points):
+        η = float(sampler.parameters["coupling_variance"])
         return smooth(table, domain, η).ravel()[np.asarray(domain.index(jnp.asarray(points)))]
-    return np.array([float(smooth_about(table, domain, point, η)) for point in points])
+
+    @jax.jit
+    def weigh(point: Array) -> Array:
+        """What the coupling gives every level of every site, (level, site)."""
+        levels = jnp.arange(domain.max_levels)[:, None] * jnp.ones(domain.num_sites, int)
+        terms = jax.vmap(lambda row: coupling.log_density_terms(domain.from_levels(row), point))(levels)
+        return jnp.sum(terms.reshape(domain.max_levels, domain.num_sites, -1), axis=-1)
+
+    found = []
+    for point in points:
+        rest, weights = table, np.asarray(weigh(jnp.asarray(point)), float)
+        for site, count in enumerate(domain.num_levels):
+            column = weights[:count, site].reshape(-1, *[1] * (rest.ndim - 1))
+            rest = np.logaddexp.reduce(rest + column, axis=0)
+        found.append(float(rest))
+    return np.array(found)
 
 
-def double_precision() -> AbstractContextManager[object]:
-    """Compute in float64. Entering the mode twice would leave it when the inner block ends."""
-    return nullcontext() if jax.config.jax_enable_x64 else jax.enable_x64(True)  # type: ignore[attr-defined]
+def compute_in_double(compute: Callable[[], Result]) -> Result:
+    """Compute in float64, or in the precision of the process where that cannot be traced.
+
+    JAX 0.10 remembers for every NumPy array in which precision it was met first, and not that it may be met
+    in another one. A log-density that was sampled in float32 and has such an array of its own then fails to
+    trace or to run in float64; what is wrong with the function itself is raised by the second attempt.
+    """
+    if jnp.result_type(float) == jnp.float64:  # entering the mode twice would leave it with the inner block
+        return compute()
+    try:
+        with jax.enable_x64(True):  # type: ignore[attr-defined]
+            return compute()
+    except (TypeError, ValueError, jax.errors.JaxRuntimeError):
+        return compute()
 
 
 def find_stationary(recipe: "Recipe", target: Target) -> StationaryDistribution:
@@ -174,7 +216,9 @@ def describe_stationary(recipe: "Recipe") -> str:
     if not coupling.has_center:
         return f"exp{{{inner}}} exactly."
     if coupling.replicas is None:
-        return f"the joint exp{{{inner} − |θ − a|²/(2η)}} exactly; the position alone has exp{{{inner}}}."
+        return (
+            f"the joint exp{{{inner} − {coupling.formula}}} exactly; the position alone has exp{{{inner}}}."
+        )
     return (
         "the joint exp{γ β U(c) + Σ_r [β U(θ_r) − |θ_r − c|²/(2η)]} exactly; the center alone has "
         "exp{γ β U(c) + y F(c; η)}."

@@ -115,6 +115,16 @@ class Domain:
         Shape in which a log-density sees the sites.
     variables
         Under which names and in which shapes sites are known in stored draws.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> domain: steppe.Domain = steppe.Ordinal(3, 4)
+    >>> states = domain.draw(jax.random.key(0), (5,))
+    >>> states.shape, domain.contains(states)
+    ((5, 3), True)
+    >>> domain.num_states, domain.enumerate().shape
+    (64, (64, 3))
     """
 
     num_sites: int

@@ -25,6 +25,15 @@ class Categorical(Domain):
     num_levels
         Number of levels, at least 2: one integer for all sites or one per site, in order. With one per site,
         rows are padded with zeros to the largest number; a padded column is never chosen.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> domain = steppe.Categorical(4, 3)
+    >>> domain.shape
+    (4, 3)
+    >>> domain.from_levels([2, 0, 1, 1]).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]]
     """
 
     id = "categorical"

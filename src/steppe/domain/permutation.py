@@ -29,6 +29,15 @@ class Permutation(Domain):
     ----------
     num_sites
         Number of items, which is also the number of places; at least 2.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> domain = steppe.Permutation(5)
+    >>> sorted(domain.draw(jax.random.key(0)).astype(int).tolist())
+    [0, 1, 2, 3, 4]
+    >>> domain.num_states
+    120
     """
 
     id = "permutation"

@@ -24,6 +24,15 @@ class Ordinal(Domain):
         Number of sites, at least 1, or their shape: a log-density then takes an array of that shape.
     levels
         At least two strictly increasing finite reals, or an integer `K` for `0, 1, …, K − 1`.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> domain = steppe.Ordinal(2, [0, 0.5, 2])
+    >>> domain.from_levels([2, 1]).tolist()
+    [2.0, 0.5]
+    >>> steppe.Ordinal(2, 5).num_states
+    25
     """
 
     id = "ordinal"
@@ -147,7 +156,17 @@ class Counts(Ordinal):
 
 
 class Binary(Ordinal):
-    """Bits: every site is 0 or 1."""
+    """Bits: every site is 0 or 1.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, steppe
+    >>> domain = steppe.Binary((2, 3))  # a log-density takes a 2 × 3 array
+    >>> domain.num_sites, domain.num_states
+    (6, 64)
+    >>> domain.contains(jnp.asarray([0.0, 1.0, 1.0, 0.0, 0.0, 2.0]))
+    False
+    """
 
     id = "binary"
 
@@ -167,7 +186,16 @@ class Binary(Ordinal):
 
 
 class Spin(Ordinal):
-    """Spins: every site is −1 or +1. A flip is a jump of length 2, which the step size feels."""
+    """Spins: every site is −1 or +1. A flip is a jump of length 2, which the step size feels.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> steppe.Spin(2).enumerate().astype(int).tolist()
+    [[-1, -1], [-1, 1], [1, -1], [1, 1]]
+    >>> steppe.Spin(2).squared_unit
+    4.0
+    """
 
     id = "spin"
 

@@ -29,6 +29,16 @@ class BlackjaxMcmc(NamedTuple):
         `init(position, log_density) → state`, its argument `mcmc_init_fn`.
     step
         `step(key, state, log_density, **numbers) → (state, info)`, its argument `mcmc_step_fn`.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, steppe
+    >>> kernel = steppe.interop.to_blackjax(steppe.dmala(), steppe.Binary(4))
+    >>> log_density = lambda bits: jnp.sum(bits)
+    >>> state = kernel.init(jnp.zeros(4), log_density)
+    >>> state, info = kernel.step(jax.random.key(0), state, log_density, step_size=0.5)
+    >>> state.position.shape
+    (4,)
     """
 
     init: Callable[..., SamplerState]
@@ -47,6 +57,25 @@ def to_blackjax(recipe: Recipe, domain: Domain) -> BlackjaxMcmc:
         in `mcmc_parameters`, such as `{"step_size": jnp.asarray([0.3])}`, replace those of the recipe.
     domain
         Where particles live.
+
+    Examples
+    --------
+    >>> import blackjax, jax, jax.numpy as jnp, steppe
+    >>> kernel = steppe.interop.to_blackjax(steppe.dmala(), steppe.Binary(4))
+    >>> smc = blackjax.tempered_smc(
+    ...     lambda bits: 0.0,  # the uniform distribution to begin with
+    ...     lambda bits: jnp.sum(bits),
+    ...     kernel.step,
+    ...     kernel.init,
+    ...     mcmc_parameters={"step_size": jnp.asarray([0.5])},
+    ...     resampling_fn=blackjax.smc.resampling.systematic,
+    ...     num_mcmc_steps=5,
+    ... )
+    >>> state = smc.init(steppe.Binary(4).draw(jax.random.key(0), (50,)))
+    >>> for β in (0.5, 1.0):
+    ...     state, info = smc.step(jax.random.key(1), state, β)
+    >>> state.particles.shape
+    (50, 4)
     """
 
     def bound(log_density: LogDensity, numbers: dict[str, ArrayLike]) -> Sampler:

@@ -54,6 +54,14 @@ def from_bqm(bqm: Bqm, *, inverse_temperature: ArrayLike = 1.0) -> BinaryQuadrat
         A `dimod.BinaryQuadraticModel`.
     inverse_temperature
         `β > 0`. Raising it concentrates on low energies.
+
+    Examples
+    --------
+    >>> import dimod, jax.numpy as jnp, steppe
+    >>> bqm = dimod.BinaryQuadraticModel({"a": -1.0}, {("a", "b"): 2.0}, 0.0, "BINARY")
+    >>> target = steppe.interop.from_bqm(bqm)
+    >>> float(target.energy(jnp.asarray([1.0, 1.0]))), float(bqm.energy({"a": 1, "b": 1}))
+    (1.0, 1.0)
     """
     dimod = require("dimod", "graphs", "`from_bqm`")
     if not isinstance(bqm, dimod.BinaryQuadraticModel):
@@ -86,6 +94,13 @@ def from_networkx(
         `U = −β (Σ_<ij> w_ij x_i x_j + Σ_i w_i x_i)` on bits; positive weights are penalties.
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, networkx, steppe
+    >>> target = steppe.interop.from_networkx(networkx.cycle_graph(4), "max_cut")
+    >>> float(target.log_density(jnp.asarray([1.0, -1.0, 1.0, -1.0])))  # all four edges are cut
+    4.0
     """
     choice("from_networkx(problem=...)", problem, get_args(GraphProblem))
     if not isinstance(graph, NetworkxGraph):
@@ -119,6 +134,14 @@ def to_sampleset(bqm: Bqm, positions: ArrayLike) -> SampleSet:
         The model `from_bqm` was given.
     positions
         Positions of the target, any number of leading axes; `run.positions` are all draws of a run.
+
+    Examples
+    --------
+    >>> import dimod, jax, steppe
+    >>> bqm = dimod.BinaryQuadraticModel({}, {("a", "b"): 1.0}, 0.0, "SPIN")
+    >>> run = steppe.sample(steppe.interop.from_bqm(bqm), steppe.gibbs(), key=jax.random.key(0), num_draws=50)
+    >>> float(steppe.interop.to_sampleset(bqm, run.positions).first.energy)
+    -1.0
     """
     dimod = require("dimod", "graphs", "`to_sampleset`")
     if not isinstance(bqm, dimod.BinaryQuadraticModel):
@@ -146,6 +169,13 @@ def to_bqm(target: Pairwise) -> Bqm:
     ----------
     target
         What to convert.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> bqm = steppe.interop.to_bqm(steppe.targets.max_cut([[0, 1], [1, 2]]))
+    >>> float(bqm.energy({0: 1, 1: -1, 2: 1}))  # minus the cut
+    -2.0
     """
     dimod = require("dimod", "graphs", "`to_bqm`")
     edges, strengths, fields, offset = _read_pairs("to_bqm", target)
@@ -165,6 +195,13 @@ def to_networkx(target: Pairwise | GroupModel) -> NetworkxGraph:
     ----------
     target
         A pairwise target, such as a cut, an independent set or a colouring; a partition or a block model.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> graph = steppe.interop.to_networkx(steppe.targets.ising_graph([[0, 1], [1, 2]], weights=[1.0, -2.0]))
+    >>> sorted(graph.edges(data="weight"))
+    [(0, 1, 1.0), (1, 2, -2.0)]
     """
     networkx = require("networkx", "graphs", "`to_networkx`")
     if isinstance(target, Pairwise) and target.field.ndim == 1:

@@ -57,6 +57,16 @@ def from_numpyro(
     -------
     PackedTarget
         `target.unpack(positions)` and `target.draws(run)` give values by the names of the sites.
+
+    Examples
+    --------
+    >>> import jax, numpyro, numpyro.distributions as dist, steppe
+    >>> def model():
+    ...     numpyro.sample("count", dist.Binomial(3, 0.5))
+    >>> target = steppe.interop.from_numpyro(model)
+    >>> run = steppe.sample(target, steppe.gibbs(), key=jax.random.key(0), num_draws=200)
+    >>> sorted(target.draws(run))
+    ['count']
     """
     require("numpyro", "numpyro", "`from_numpyro`")
     choice("from_numpyro(gradient=...)", gradient, get_args(Gradient))

@@ -78,6 +78,18 @@ class NumpyroKernel:
         As in `from_numpyro`.
     adapt
         As in `steppe.sample`; by default the step size is adapted in NumPyro's warm-up, then frozen.
+
+    Examples
+    --------
+    >>> import jax, numpyro, numpyro.distributions as dist, steppe
+    >>> def model():
+    ...     numpyro.sample("bits", dist.Bernoulli(0.9).expand([4]).to_event(1))
+    >>> mcmc = numpyro.infer.MCMC(
+    ...     steppe.interop.NumpyroKernel(model), num_warmup=100, num_samples=500, progress_bar=False
+    ... )
+    >>> mcmc.run(jax.random.key(0))
+    >>> bool(abs(mcmc.get_samples()["bits"].mean() - 0.9) < 0.1)
+    True
     """
 
     sample_field = "z"

@@ -44,6 +44,15 @@ def from_pymc(model: PymcModel, *, gradient: Gradient = "differences") -> Packed
     PackedTarget
         `target.unpack(positions)` and `target.draws(run)` give values by the names of the model. It is
         evaluated in the precision JAX is set to, float32 unless `jax_enable_x64` is on.
+
+    Examples
+    --------
+    >>> import pymc, steppe
+    >>> with pymc.Model() as model:
+    ...     _ = pymc.Bernoulli("bits", p=0.8, shape=3)
+    >>> target = steppe.interop.from_pymc(model)
+    >>> round(float(target.log_density(target.domain.from_levels([1, 1, 1]))), 4)  # 3 log 0.8
+    -0.6694
     """
     pymc = require("pymc", "pymc", "`from_pymc`")
     choice("from_pymc(gradient=...)", gradient, get_args(Gradient))

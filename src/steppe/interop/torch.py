@@ -54,6 +54,15 @@ def from_torch(
     every call and get no gradients; changing them while a sampler runs changes what it samples. For
     float64, set `jax_enable_x64` for the whole process: JAX calls back from threads that do not see the
     context manager.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, steppe, torch
+    >>> weights = torch.tensor([1.0, -1.0, 2.0])
+    >>> target = steppe.interop.from_torch(lambda batch: batch @ weights, steppe.Binary(3))
+    >>> value, gradient = target.value_and_grad(jnp.ones(3))
+    >>> float(value), gradient.tolist()
+    (2.0, [1.0, -1.0, 2.0])
     """
     torch = require("torch", "torch", "`from_torch`")
     evaluator = _Evaluator(torch, function, device, dtype)

@@ -43,6 +43,18 @@ class Recipe(eqx.Module):
     """A sampler before it meets a target: components and their hyper-parameters.
 
     Hyper-parameters are traced leaves: `recipe.replace(step_size=0.3)` never recompiles.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> recipe = steppe.dmala(step_size=0.5)
+    >>> recipe.name, recipe.is_adjusted
+    ('dmala', True)
+    >>> float(recipe.replace(step_size=0.7).parameters["step_size"]) > 0.6
+    True
+    >>> sampler = recipe.build(steppe.targets.paper_bernoulli())
+    >>> sampler.init(jax.numpy.zeros(4)).position.shape
+    (4,)
     """
 
     component_id = "recipe"

@@ -15,6 +15,7 @@ from steppe.domain.base import Domain
 from steppe.errors import RecipeError
 from steppe.kernel.distributions import Gaussian, LatticeCenter
 from steppe.kernel.parameters import NOT_NEGATIVE, POSITIVE, Number, optional_parameter, parameter
+from steppe.kernel.types import Distribution
 
 
 class NoCoupling(eqx.Module):
@@ -22,6 +23,7 @@ class NoCoupling(eqx.Module):
 
     component_id = "no-coupling"
 
+    formula = ""
     has_center = False
     is_lattice = False
     replicas = None
@@ -77,6 +79,7 @@ class StarCoupling(eqx.Module):
     is_lattice: bool = eqx.field(static=True, default=False)
     center_weight: Number | None = optional_parameter(NOT_NEGATIVE)
 
+    formula = "|θ − a|²/(2η)"
     has_center = True
 
     def anchor(self, position: Array) -> Array:
@@ -103,7 +106,7 @@ class StarCoupling(eqx.Module):
         assert center is not None
         return (center - position) ** 2 * (-0.5 * self.inverse_variance)
 
-    def center_given(self, domain: Domain, position: Array) -> Gaussian | LatticeCenter:
+    def center_given(self, domain: Domain, position: Array) -> Distribution[Array]:
         """`N(anchor, η/R)`, or on the levels of the domain the weight `exp{−Σ_r |θ_r − c|² / (2η)}`."""
         if not self.is_lattice:
             return Gaussian(domain, self.anchor(position), self.center_variance)

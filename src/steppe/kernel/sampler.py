@@ -30,6 +30,19 @@ class Sampler(eqx.Module):
 
     It has the two methods of BlackJAX's `SamplingAlgorithm`, unpacks as `init, step = sampler`, and is
     a pytree whose leaves are the hyper-parameters of the recipe and the arrays of the target.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> sampler = steppe.dmala().build(target)
+    >>> def advance(state, key):
+    ...     state, info = sampler.step(key, state)
+    ...     return state, state.position
+    >>> start = sampler.init(target.domain.draw(jax.random.key(0)))
+    >>> _, draws = jax.lax.scan(advance, start, jax.random.split(jax.random.key(1), 100))
+    >>> draws.shape
+    (100, 4)
     """
 
     recipe: "Recipe"

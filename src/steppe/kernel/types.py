@@ -296,6 +296,11 @@ class Coupling(Protocol):
     """What ties a center to the position, in closed form."""
 
     @property
+    def formula(self) -> str:
+        """What it subtracts from the log-density of one position, in symbols."""
+        ...
+
+    @property
     def has_center(self) -> bool:
         """Whether there is a center."""
         ...

@@ -92,6 +92,16 @@ class FlatModes(Presented):
         Evaluations made, at most the budget: starts, chains, local searches, judgement and curves.
     num_found
         Distinct modes before any was left out.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.planted_mixture().target
+    >>> modes = steppe.find_flat_modes(target, key=jax.random.key(0), budget=20_000)
+    >>> modes.best.log_density >= modes.robust.log_density, modes.robust.value >= modes.best.value
+    (True, True)
+    >>> modes.num_evaluations <= 20_000
+    True
     """
 
     modes: tuple[Mode, ...]

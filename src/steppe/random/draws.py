@@ -198,6 +198,14 @@ def normal(key: Source, shape: tuple[int, ...]) -> Array:
     return normal_quantile(jnp.clip(centred, -limit, limit))
 
 
+def logistic(key: Source, shape: tuple[int, ...]) -> Array:
+    """Standard logistics, `log(u / (1 − u))`, right in both tails: one bit is the sign."""
+    (_, words), (_, shared) = _words(key, shape)
+    half = _with_shared_bits(words & jnp.uint32(0x7FFFFFFF), shared) * 2.0**-32  # in (0, 1/2)
+    distance = jnp.log1p(-half) - jnp.log(half)
+    return jnp.where(words >> 31 == 1, distance, -distance)
+
+
 def _with_shared_bits(words: Array, shared: Array) -> Array:
     dtype = jnp.result_type(float)
     return words.astype(dtype) + (shared.astype(dtype) + 0.5) * 2.0**-32

@@ -31,6 +31,14 @@ class Summary(Presented):
         Steps, model evaluations and seconds.
     diagnosis
         What is wrong, in sentences.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> summary = steppe.sample(target, key=jax.random.key(0), num_draws=500).summary()
+    >>> summary.diagnosis.ok, "R-hat" in str(summary)
+    (True, True)
     """
 
     run: "RunDescription"

@@ -38,6 +38,14 @@ class Robustness(NamedTuple):
     outcomes
         `U` after each disturbance, `(positions, disturbances)`, the same disturbances for all positions; NaN
         where one broke the constraint and does not count.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=1.0)
+    >>> after = steppe.measure_robustness(target, jnp.ones((1, 16)), key=jax.random.key(0), flips=1)
+    >>> after.log_density.tolist(), after.value.tolist()  # every single flip breaks four bonds of 32
+    ([32.0], [24.0])
     """
 
     value: np.ndarray
@@ -73,6 +81,17 @@ def measure_robustness(
     num_samples
         How many disturbances; the cost is one evaluation for each and every position. Listed scenarios and
         single changes are all evaluated.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, steppe
+    >>> target = steppe.Target(lambda bits: 5.0 * jnp.prod(bits) + jnp.sum(1 - bits), steppe.Binary(4))
+    >>> both = jnp.stack([jnp.ones(4), jnp.zeros(4)])  # a sharp mode and a flat one
+    >>> after = steppe.measure_robustness(target, both, key=jax.random.key(0), flips=1)
+    >>> after.log_density.tolist()
+    [5.0, 4.0]
+    >>> after.value.tolist()
+    [1.0, 3.0]
     """
     call = "measure_robustness"
     measure = Risk.read(f"{call}(risk=...)", risk)

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # Chains that stand on the last axis are vectors, or bits of words: 64 cost little more than one, while their
 # positions stay in the cache. In the same time fewer chains make more sweeps, which large problems gain more
-# from: on Gset's G70, of 10 000 nodes, 48 chains found 99.67 % of the best known cut in 10 s, 16 of them 99.76.
+# from: on Gset's G70, of 10 000 nodes, 48 chains found 99.67 % of the best known cut in 10 s, 16 99.76 %.
 MANY_CHAINS, FEW_CHAINS, VECTOR, WORD = 64, 4, 16, 32
 CACHE_BYTES = 2**19
 DEFAULT_STEPS = 1000
@@ -59,6 +59,14 @@ class LocalOptima(NamedTuple):
         Their log-densities.
     num_met
         How many of the states that chains met led to each.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.max_cut([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]])
+    >>> optima = steppe.anneal(target, key=jax.random.key(0), num_steps=32).local_optima()
+    >>> float(optima.log_density[0])  # the largest cut has four of the five edges
+    4.0
     """
 
     positions: np.ndarray
@@ -89,6 +97,16 @@ class Annealed(Presented):
         Processor time of the steps, compiling not counted.
     met
         Distinct states at the ends of rounds, from which `local_optima` begins.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((8, 8), coupling=1.0)
+    >>> found = steppe.anneal(target, key=jax.random.key(0), num_steps=100)
+    >>> float(found.best_log_density.max())  # all 128 bonds are satisfied
+    128.0
+    >>> abs(int(found.best.sum()))
+    64
     """
 
     best_position: Array

@@ -22,6 +22,15 @@ class Handle:
     """A run in the background, made by `steppe.start`.
 
     Use it in a `with` block to end the run with the block.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, steppe
+    >>> target = steppe.Target(lambda bits: jnp.sum(bits) / 2, steppe.Binary(8))
+    >>> with steppe.start(target, key=jax.random.key(0), num_draws=200) as handle:
+    ...     run = handle.wait()
+    >>> handle.is_running, run.levels.shape
+    (False, (4, 200, 8))
     """
 
     def __init__(self, carry_out: Callable[[OnChunk], Run], on_chunk: OnChunk | None) -> None:

@@ -108,7 +108,6 @@ class NotebookLine:
 @contextmanager
 def progress_bar(
     plan: "Plan",
-    first_row: int,
     shown: bool | None,
     read_means: Callable[[], Mapping[str, float]] = dict,
 ) -> Iterator[Reporter]:
@@ -118,14 +117,12 @@ def progress_bar(
     ----------
     plan
         The run.
-    first_row
-        Where it begins or continues.
     shown
         `True`, `False`, or `None`: at once on a terminal and in a notebook, else after half a minute.
     read_means
         Means of observables so far, by name.
     """
-    clock = Clock(first_row, plan.num_rows)
+    clock = Clock(plan.num_rows)
     draws = KeptDraws(plan.num_warmup_rows, max_rows=MAX_ROWS_COUNTED)
 
     with _line(shown) as update:
@@ -150,7 +147,7 @@ def count_bar(what: str, total: float, shown: bool | None) -> Iterator[CountRepo
     shown
         As for `progress_bar`.
     """
-    clock = Clock(0, total)
+    clock = Clock(total)
     with _line(shown) as update:
 
         def report(done: float, note: str = "") -> None:
@@ -160,7 +157,7 @@ def count_bar(what: str, total: float, shown: bool | None) -> Iterator[CountRepo
 
 
 class Clock:
-    """Time left of some work, from the time that its last part took.
+    """Time left of some work, from what was done since the first report: until then programs are compiled.
 
     Attributes
     ----------
@@ -168,17 +165,19 @@ class Clock:
         How much work there is.
     """
 
-    def __init__(self, first: float, total: float) -> None:
+    def __init__(self, total: float) -> None:
         self.total = total
-        self._first, self._begun = first, time.monotonic()
+        self._first: tuple[float, float] | None = None
 
     def describe(self, done: float) -> list[str]:
-        """Percentage and time left."""
-        percentage = f"{100 * done / max(self.total, 1):.0f} %"
-        if done <= self._first:
+        """Percentage and, from the second report on, time left."""
+        now, percentage = time.monotonic(), f"{100 * done / max(self.total, 1):.0f} %"
+        if self._first is None:
+            self._first = done, now
+        first, begun = self._first
+        if done <= first:
             return [percentage]
-        left = (self.total - done) * (time.monotonic() - self._begun) / (done - self._first)
-        return [percentage, f"{show_seconds(left)} left"]
+        return [percentage, f"{show_seconds((self.total - done) * (now - begun) / (done - first))} left"]
 
 
 def describe_chunk(

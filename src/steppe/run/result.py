@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from steppe.kernel.compose import Recipe
     from steppe.report.summary import Summary
     from steppe.run.engine import Engine
-    from steppe.run.storage.directory import Depth
     from steppe.run.storage.record import RunDescription
+    from steppe.run.storage.run_files import Depth
     from steppe.run.storage.shards import Parts
 
 
@@ -47,6 +47,18 @@ class Run:
         Why it ended before all draws were made, by `time_limit` or `until`; empty if it did not.
     shortfall
         What `until` asked for and was not reached although all draws are made, in a sentence; or empty.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> run = steppe.sample(target, key=jax.random.key(0), num_draws=200)
+    >>> run.levels.shape  # chain, draw, site
+    (4, 200, 16)
+    >>> run.diagnose().ok
+    True
+    >>> run.extend(100).levels.shape
+    (4, 300, 16)
     """
 
     def __init__(
@@ -400,7 +412,7 @@ class Run:
         engine = self._engine
         engine.plan = longer(engine.plan, num_draws)
         stopping = make(engine.plan)
-        with progress_bar(engine.plan, engine.next_row, progress, engine.read_means) as report:
+        with progress_bar(engine.plan, progress, engine.read_means) as report:
             arrays = collect(engine, engine.plan.num_rows, report, stopping, [])
         joined = join([by_row(self.trace.arrays), by_row(arrays)])
         assert self._recipe is not None
@@ -443,6 +455,15 @@ def open_run(path: str | Path) -> Run:
     ----------
     path
         Directory written by `sample(out=...)` or `Run.save`, or one that holds the shards of a run.
+
+    Examples
+    --------
+    >>> import jax, steppe, tempfile
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> path = tempfile.mkdtemp() + "/a"
+    >>> run = steppe.sample(target, key=jax.random.key(0), num_draws=100, out=path)
+    >>> steppe.open_run(path).levels.shape
+    (4, 100, 16)
     """
     return Run.on_disk(Path(path))
 

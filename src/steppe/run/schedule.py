@@ -91,6 +91,13 @@ def geometric_schedule(start: float, end: float) -> Geometric:
         Value at progress 0.
     end
         Value at progress 1.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> cooling = steppe.geometric_schedule(0.1, 10.0)
+    >>> [round(float(cooling(progress)), 3) for progress in (0.0, 0.5, 1.0)]
+    [0.1, 1.0, 10.0]
     """
     return Geometric(positive("geometric(start=...)", start), positive("geometric(end=...)", end))
 
@@ -105,6 +112,13 @@ def linear_schedule(start: float, end: float) -> Linear:
         Value at progress 0.
     end
         Value at progress 1.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> curve = steppe.linear_schedule(0.0, 4.0)
+    >>> [float(curve(progress)) for progress in (0.0, 0.5, 1.0)]
+    [0.0, 2.0, 4.0]
     """
     return Linear(number("linear(start=...)", start), number("linear(end=...)", end))
 
@@ -127,6 +141,17 @@ def adaptive_schedule(
     Between start and end the wanted figure falls at a constant factor. After every row of the history the
     inverse temperature is raised where the mean over chains is above what is wanted, and lowered where it is
     below, as regulated Langevin annealing (RLSA) regulates the number of flips.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=1.0)
+    >>> schedule = steppe.adaptive_schedule(flips=(0.3, 0.01))
+    >>> found = steppe.anneal(
+    ...     target, steppe.gibbs(num_updates=16), schedule, key=jax.random.key(0), num_steps=64
+    ... )
+    >>> float(found.best_log_density.max())
+    32.0
     """
     given = {"num_flips": flips, "acceptance_rate": acceptance}
     named = [(name, ends) for name, ends in given.items() if ends is not None]
@@ -148,6 +173,15 @@ def parameter_schedule(**curves: Callable[[Array], Array]) -> Curves:
     curves
         By name of the number: a function of progress in [0, 1], such as `geometric_schedule` and
         `linear_schedule` make.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.1, 10.0))
+    >>> target = steppe.targets.max_cut([[0, 1], [1, 2], [2, 0]])
+    >>> found = steppe.anneal(target, steppe.gibbs(), cooling, key=jax.random.key(0), num_steps=64)
+    >>> float(found.best_log_density.max())  # two of the three edges of a triangle can be cut
+    2.0
     """
     for name, curve in curves.items():
         if not callable(curve):

@@ -62,6 +62,17 @@ class TunedLadder(NamedTuple):
         `β_r`, increasing to 1.
     barrier
         `Λ(1)`: the sum of all refused fractions.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((3, 3), coupling=0.5)
+    >>> recipe = steppe.parallel_tempering(base=steppe.gibbs(num_updates=9), num_rungs=4)
+    >>> ladder = steppe.tune_ladder(target, recipe, key=jax.random.key(0), num_steps=200)
+    >>> float(ladder.inverse_temperatures[0]), float(ladder.inverse_temperatures[-1])
+    (0.0, 1.0)
+    >>> ladder.barrier > 0
+    True
     """
 
     recipe: "Recipe"
@@ -92,6 +103,16 @@ def tune_ladder(
     -------
     TunedLadder
         The recipe with its ladder, which `sample` then leaves as it is.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((3, 3), coupling=0.5)
+    >>> recipe = steppe.parallel_tempering(base=steppe.gibbs(num_updates=9))
+    >>> ladder = steppe.tune_ladder(target, recipe, key=jax.random.key(0), num_steps=200)
+    >>> run = steppe.sample(target, ladder.recipe, key=jax.random.key(1), num_draws=100)
+    >>> run.levels.shape
+    (4, 100, 9)
     """
     count("tune_ladder(num_steps=...)", num_steps, FIRST_ROUND, error=RunError)
     count("tune_ladder(num_chains=...)", num_chains, error=RunError)

@@ -23,6 +23,13 @@ class Until:
     ess, rhat
         Effective sample size of the log-density reached, and its R-hat not above this: both, where both are
         given. For `sample` only.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> rule = steppe.until(ess=400, rhat=1.01)
+    >>> rule.ess, rule.rhat, rule.patience
+    (400.0, 1.01, None)
     """
 
     value: float | None = None

@@ -50,6 +50,13 @@ def gwg(*, num_flips: int = 1, balancing: Balancing = "sqrt", differences: Diffe
     number on
     two-level sites only states of one parity are ever visited: use an odd one. Cost: one
     evaluation, with exact differences also two tables.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import exact_tv
+    >>> exact_tv(steppe.gwg(), steppe.targets.paper_bernoulli()) < 1e-6  # its distribution is π
+    True
     """
     weighed = choose_weights("gwg", balancing, differences)
     picks = GibbsWithGradients(count("gwg(num_flips=...)", num_flips), **weighed)
@@ -88,6 +95,15 @@ def gibbs(*, num_updates: int = 1, scan: Scan = "systematic", num_swaps: int = 0
     the first that changes, so that with an incremental form the cache is updated once per change, not per
     site; the chain is that of a loop over sites. Cost: of an incremental form `num_updates / d`; else at most
     one table per update where the target makes tables, or one log-density per level.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> sweeps = steppe.gibbs(num_updates=16)  # every site once per step
+    >>> run = steppe.sample(target, sweeps, key=jax.random.key(0), num_draws=500)
+    >>> run.diagnose().ok
+    True
     """
     updates = count("gibbs(num_updates=...)", num_updates)
     scan = choice("gibbs(scan=...)", scan, Scan)
@@ -118,6 +134,15 @@ def block_gibbs(*, block_size: int = 1, scan: Scan = "random") -> Recipe:
     Notes
     -----
     Stationary distribution: `π` exactly. Cost: one log-density per joint level, or incremental.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import spectral_gap, transition_matrix
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> one, two = (spectral_gap(transition_matrix(steppe.block_gibbs(block_size=b), target)) for b in (1, 2))
+    >>> two > one  # larger blocks mix faster, and cost more
+    True
     """
     size = count("block_gibbs(block_size=...)", block_size)
     scan = choice("block_gibbs(scan=...)", scan, Scan)
@@ -150,6 +175,13 @@ def hamming_ball(*, block_size: int = 10, radius: int = 1, scan: Scan = "random"
     Notes
     -----
     Stationary distribution: `π` exactly. Cost: one log-density per point of the ball, or incremental.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import exact_tv
+    >>> exact_tv(steppe.hamming_ball(block_size=4), steppe.targets.paper_bernoulli()) < 1e-6
+    True
     """
     size = count("hamming_ball(block_size=...)", block_size)
     radius = count("hamming_ball(radius=...)", radius)

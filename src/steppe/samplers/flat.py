@@ -68,6 +68,14 @@ def robust_ensemble(
     heavy ones. With `replicas=1` and a Gaussian center this is `edmala_glu`, and the replicas have
     distribution `π`.
     Cost: `y` evaluations, made as one batch.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.planted_mixture().target
+    >>> run = steppe.sample(target, steppe.robust_ensemble(replicas=3), key=jax.random.key(0), num_draws=100)
+    >>> run.trace.levels().shape  # chain, draw, replica, site
+    (4, 100, 3, 10)
     """
     name = "robust_ensemble"
     num_replicas = count(f"{name}(replicas=...)", replicas)
@@ -132,6 +140,18 @@ def roughness_tilted(
     follows `∇U`, not
     the tilted gradient, which would need second derivatives. Cost: one evaluation; with `"exact"` also one
     table of differences.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.flatness import single_site_differences
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> roughness = single_site_differences(target, target.domain.enumerate()).mean_absolute
+    >>> plain, tilted = (
+    ...     steppe.roughness_tilted(strength=λ).stationary(target).probabilities() for λ in (0, 2)
+    ... )
+    >>> bool(tilted @ roughness < plain @ roughness)
+    True
     """
     name = "roughness_tilted"
     penalty = RoughnessPenalty(

@@ -31,6 +31,13 @@ def coupling_variance_from_flip_fraction(
     Notes
     -----
     A real log-density holds the replicas together or apart; there, adapt to what is measured.
+
+    Examples
+    --------
+    >>> import math, steppe
+    >>> variance = steppe.coupling_variance_from_flip_fraction(0.1)
+    >>> round(1 / (1 + math.exp(1 / (2 * variance))), 3)  # a bit differs from its center that often
+    0.1
     """
     name = "coupling_variance_from_flip_fraction"
     remedy = "At ½ the replicas are not coupled at all."

@@ -13,19 +13,21 @@ from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.acceptance import Metropolis
 from steppe.kernel.blocks.cycle import BALANCED, CycleBlock, fall_by_cosine, follow_factors
 from steppe.kernel.blocks.isoenergetic import IsoenergeticBlock
-from steppe.kernel.blocks.metropolis import ProposalBlock
+from steppe.kernel.blocks.metropolis import ConditionalDraw, ProposalBlock
 from steppe.kernel.blocks.tempering import Fate, TemperedBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.kernel.density import NoPenalty
+from steppe.kernel.logistic_coupling import LogisticCoupling
+from steppe.kernel.proposals.center import CenterRefresh
 from steppe.kernel.proposals.discrete_langevin import DiscreteFlow, DiscreteLangevin
 from steppe.kernel.proposals.path_auxiliary import PathAuxiliary
 from steppe.kernel.proposals.site_proposal import Balancing, Differences, choose_weights
 from steppe.pytree import Relative
-from steppe.samplers.langevin import ADJUSTED_STEP, dmala
+from steppe.samplers.langevin import ADJUSTED_STEP, COUPLING_VARIANCE, dmala
 from steppe.samplers.registry import register
 from steppe.validation import choice, count, flag, number, positive, real_array, shorten, within
 
-__all__ = ["dlmc", "dmala_cyclical", "parallel_tempering", "pas"]
+__all__ = ["dlmc", "dmala_cyclical", "hiss", "parallel_tempering", "pas"]
 
 FLOW_STEP = Relative(0.5)
 PATH_STEP = Relative(3.0)
@@ -61,6 +63,13 @@ def dlmc(*, step_size: float | None = None) -> Recipe:
     `π`, so in high
     dimension it flips more sites than `dmala`; on four bits with strong interactions fewer. Cost: one
     evaluation.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import exact_tv
+    >>> exact_tv(steppe.dlmc(step_size=1.0), steppe.targets.paper_bernoulli()) < 1e-6
+    True
     """
     α = positive("dlmc(step_size=...)", step_size, FLOW_STEP)
     return recipe("dlmc", ProposalBlock(DiscreteFlow(α), Metropolis()))
@@ -109,6 +118,14 @@ def pas(
     -----
     Stationary distribution: `π` exactly. Unlike `gwg` with several flips it keeps no parity. Cost: one
     evaluation for any length, with exact differences also two tables.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> run = steppe.sample(target, steppe.pas(max_flips=3), key=jax.random.key(0), num_draws=200)
+    >>> run.recipe.name, run.levels.shape
+    ('pas', (4, 200, 16))
     """
     weighed = choose_weights("pas", balancing, differences)
     is_poisson = choice("pas(path_length=...)", path_length, PathLength) == "poisson"
@@ -119,6 +136,50 @@ def pas(
     longest = count("pas(max_flips=...)", MAX_FLIPS[path_length] if max_flips is None else max_flips)
     mean = positive("pas(step_size=...)", step_size, PATH_STEP) if is_poisson else None
     return recipe("pas", ProposalBlock(PathAuxiliary(longest, mean, **weighed), Metropolis()))
+
+
+@register(
+    family="Langevin, adjusted",
+    summary="fresh logistic center, then `dmala` given it",
+    cost="1",
+    stationary="π",
+    color="#999933",
+    marker="_",
+    reference="Mohanty, Bhattacharya, Zhang, *Hyperbolic secant-squared Gibbs sampling* (HiSS).",
+)
+def hiss(*, step_size: float | None = None, coupling_variance: float | None = None) -> Recipe:
+    """Hyperbolic-secant-squared Gibbs sampling: `edmala_glu` with a logistic in place of the Gaussian.
+
+    Parameters
+    ----------
+    step_size
+        `α > 0`, default 0.2 units, as in `dmala`.
+    coupling_variance
+        `η > 0`, the variance of the center about the position, default 1 unit; the logistic has the scale
+        `s = √(3η)/π`. Raising it loosens the tie.
+
+    Notes
+    -----
+    Stationary distribution: the joint `exp{U(θ)} ∏_i sech²((θ_i − a_i)/(2s))` exactly, so the position has
+    distribution `π` for every `η`. The tails of a logistic are heavier than those of a Gaussian: a center far
+    away pulls with at most `1/s`. Cost: one evaluation per full sweep (center and position).
+
+    Examples
+    --------
+    >>> import steppe
+    >>> steppe.hiss(coupling_variance=0.5).is_adjusted
+    True
+    """
+    return recipe(
+        "hiss",
+        ConditionalDraw(CenterRefresh()),
+        ProposalBlock(
+            DiscreteLangevin(positive("hiss(step_size=...)", step_size, ADJUSTED_STEP)), Metropolis()
+        ),
+        coupling=LogisticCoupling(
+            positive("hiss(coupling_variance=...)", coupling_variance, COUPLING_VARIANCE)
+        ),
+    )
 
 
 @register(
@@ -162,6 +223,14 @@ def dmala_cyclical(
     paper does it: the smallest step size is accepted as often as wanted at `β = 1/2`, the largest is the
     largest that still is at `β = 0.95`, and every move in between has the `β` that is accepted most often.
     Otherwise, and without adaptation, they are 0.2 units, 0.1 and a half. Cost: `cycle_length` evaluations.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import exact_tv
+    >>> recipe = steppe.dmala_cyclical(step_size=2.0, cycle_length=4, smallest=0.1)
+    >>> exact_tv(recipe, steppe.targets.paper_bernoulli()) < 1e-6
+    True
     """
     name = "dmala_cyclical"
     is_adapted = step_size is None and smallest is None and balancing is None
@@ -224,6 +293,16 @@ def parallel_tempering(
     Stationary distribution: the product of `exp{β_r U}` exactly; what is seen is the replica at `β = 1`, of
     distribution `π`. A step moves every replica once and offers every second pair of neighbours a swap, even
     and odd pairs in turns. Cost: that of the base, times the number of temperatures.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.6)  # two modes: all spins up, all down
+    >>> sweeps = steppe.gibbs(num_updates=16)
+    >>> recipe = steppe.parallel_tempering(base=sweeps, inverse_temperatures=[0.2, 0.5, 0.8, 1])
+    >>> run = steppe.sample(target, recipe, key=jax.random.key(0), num_draws=1000)
+    >>> bool(abs(run.positions.mean()) < 0.3)  # both are visited
+    True
     """
     name = "parallel_tempering"
     moves = dmala() if base is None else base

@@ -50,6 +50,14 @@ def dula(*, step_size: float | None = None) -> Recipe:
     Stationary distribution: biased. The bias grows with `α`, and for a log-density that is neither quadratic
     nor linear in
     each site it does not vanish even as `α → 0`. Cost: one evaluation.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.diagnostics.exact import exact_tv
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> exact_tv(steppe.dula(step_size=0.5), target) < exact_tv(steppe.dula(step_size=2.0), target)
+    True
     """
     α = positive("dula(step_size=...)", step_size, UNADJUSTED_STEP)
     return recipe("dula", ProposalBlock(DiscreteLangevin(α), Unadjusted()))
@@ -89,6 +97,14 @@ def dmala(
     -----
     Stationary distribution: `π` exactly. Cost: one evaluation, accepted or not; with exact
     differences also two tables.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> run = steppe.sample(target, steppe.dmala(step_size=2.0), key=jax.random.key(0), num_draws=500)
+    >>> bool(abs(run.positions.mean()) < 0.2)  # no spin prefers a side
+    True
     """
     α = positive("dmala(step_size=...)", step_size, ADJUSTED_STEP)
     weighed = choose_weights("dmala", balancing, differences)
@@ -136,6 +152,16 @@ def edula(
     `dula` at a larger
     step, `1/α_eff = 1/α − 1/(4η − α_a)`; the coupling adds no preference for flat modes beyond that.
     Cost: one evaluation.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe.theory import effective_step_size
+    >>> recipe = steppe.edula(step_size=0.2, coupling_variance=1.0, center_step_size=0.4)
+    >>> recipe.is_adjusted
+    False
+    >>> round(effective_step_size(0.2, 1.0, 0.4).value, 3)  # the step at which `dula` has its distribution
+    0.212
     """
     return _joint(
         "edula",
@@ -183,6 +209,15 @@ def edmala(
     `π` for every `η`: at
     stationarity there is no preference for flat modes. The one decision covers `2d` coordinates and its
     acceptance falls with dimension; `edmala_glu` scales better. Cost: one evaluation.
+
+    Examples
+    --------
+    >>> import numpy as np, steppe
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> coupled = steppe.edmala(coupling_variance=2.0).stationary(target).probabilities()
+    >>> plain = steppe.dmala().stationary(target).probabilities()
+    >>> bool(np.abs(coupled - plain).max() < 1e-6)  # the center changes no probability
+    True
     """
     return _joint(
         "edmala",
@@ -223,6 +258,15 @@ def edula_glu(
     Stationary distribution: biased; it is `dula` whose flip logits carry noise of variance `1/(4η)` per unit
     of squared
     jump. Cost: one evaluation per full sweep (center and position).
+
+    Examples
+    --------
+    >>> import steppe
+    >>> recipe = steppe.edula_glu(step_size=0.2, coupling_variance=4.0)
+    >>> recipe.is_adjusted
+    False
+    >>> print(recipe.stationary(steppe.targets.paper_bernoulli()).description)
+    biased; it is `dula` whose flip logits carry Gaussian noise of variance 1/(4η) per unit of squared jump.
     """
     return _alternate(
         "edula_glu", step_size, coupling_variance, None, coupling_form, center_start, Unadjusted()
@@ -258,6 +302,16 @@ def edmala_glu(
     -----
     Stationary distribution: the joint exactly, the position has distribution `π` for every `η`. Cost: one
     evaluation per full sweep.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> sampler = steppe.edmala_glu(coupling_variance=2.0).build(target)
+    >>> state = sampler.init(target.domain.draw(jax.random.key(0)))
+    >>> state, info = sampler.step(jax.random.key(1), state)
+    >>> target.domain.contains(state.position), state.center.shape
+    (True, (4,))
     """
     return _alternate(
         "edmala_glu", step_size, coupling_variance, None, coupling_form, center_start, Metropolis()
@@ -297,6 +351,15 @@ def edmala_ou(
     -----
     Stationary distribution: the joint exactly, the position has distribution `π` for every `η` and `ρ`.
     Cost: one evaluation.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> recipe = steppe.edmala_ou(persistence=0.5)
+    >>> round(float(recipe.parameters["persistence"]), 2), recipe.is_adjusted
+    (0.5, True)
+    >>> print(recipe.stationary(steppe.targets.paper_bernoulli()).description)
+    the joint exp{β U(θ) − |θ − a|²/(2η)} exactly; the position alone has exp{β U(θ)}.
     """
     remedy = "0 draws the center afresh, values near 1 let it drift slowly."
     ρ = within("edmala_ou(persistence=...)", persistence, "[0, 1)", remedy=remedy)

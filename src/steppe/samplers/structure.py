@@ -38,6 +38,14 @@ def chromatic_gibbs(*, overrelaxation: float = 0.8) -> Recipe:
     Potts, QUBO and max-cut targets know it, any other by `Target(..., interactions=pairs)`, with a
     `conditional` if that is cheaper than its log-density. Colours are found greedily, from the largest degree
     down. Cost: a sweep looks at every pair once.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((8, 8), coupling=0.3)
+    >>> run = steppe.sample(target, steppe.chromatic_gibbs(), key=jax.random.key(0), num_draws=500)
+    >>> run.diagnose().ok
+    True
     """
     fraction = within("chromatic_gibbs(overrelaxation=...)", overrelaxation, "[0, 1)")
     return recipe("chromatic_gibbs", ChromaticBlock(fraction))
@@ -61,6 +69,14 @@ def swendsen_wang() -> Recipe:
     agreement, or can be made to by turning spins over. A cluster takes a level with weight `exp` of the
     summed fields of its sites, as if bound to a ghost site. Cost: one evaluation, and finding the clusters,
     which takes as long as a dozen sweeps of `chromatic_gibbs`.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((8, 8), coupling=0.44)  # near the critical point
+    >>> run = steppe.sample(target, steppe.swendsen_wang(), key=jax.random.key(0), num_draws=500)
+    >>> bool(abs(run.positions.mean()) < 0.2)  # whole clusters flip
+    True
     """
     return recipe("swendsen_wang", ClusterBlock("all"))
 
@@ -81,5 +97,13 @@ def wolff() -> Recipe:
     -----
     Stationary distribution: `π` exactly. For the targets of `swendsen_wang`; fields enter by accepting the
     change or not. Cost: as `swendsen_wang`, because all clusters are found at once, for one that moves.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.potts((6, 6), num_levels=3, coupling=1.0)
+    >>> run = steppe.sample(target, steppe.wolff(), key=jax.random.key(0), num_draws=100)
+    >>> run.levels.shape
+    (4, 100, 36)
     """
     return recipe("wolff", ClusterBlock("one"))

@@ -67,6 +67,24 @@ class Incremental(NamedTuple, Generic[Cache]):
     table_size
         How many sites to decide from one table, in a subclass whose sites change so rarely, or so often, that
         counts of operations mislead; the chain is the same.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, steppe
+    >>> weights = jnp.asarray([1.0, -2.0, 0.5])
+    >>> def differences(total, bits, sites):  # U = −(w·x)², followed by the sum w·x
+    ...     after = total + (jnp.arange(2) - bits[sites][:, None]) * weights[sites][:, None]
+    ...     return total**2 - after**2
+    >>> follow = steppe.Incremental(
+    ...     init=lambda bits: jnp.sum(weights * bits),
+    ...     differences=differences,
+    ...     update=lambda total, bits, site, level: total + (level - bits[site]) * weights[site],
+    ... )
+    >>> target = steppe.Target(
+    ...     lambda bits: -(jnp.sum(weights * bits) ** 2), steppe.Binary(3), incremental=follow
+    ... )
+    >>> target.differences(jnp.ones(3)).tolist()
+    [[-2.0, 0.0], [-2.0, 0.0], [-0.75, 0.0]]
     """
 
     init: Callable[[Array], Cache]

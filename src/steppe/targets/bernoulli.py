@@ -78,6 +78,14 @@ def bernoulli_table(probabilities: Sequence[float]) -> BernoulliTable:
     ----------
     probabilities
         `2**d` positive numbers in lexicographic order, first bit slowest. They need not sum to one.
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> from steppe.targets import bernoulli_table
+    >>> target = bernoulli_table([0.4, 0.1, 0.2, 0.3])  # of 00, 01, 10, 11
+    >>> [round(float(np.exp(target.log_density(bits))), 3) for bits in target.domain.enumerate()]
+    [0.4, 0.1, 0.2, 0.3]
     """
     table = np.asarray(probabilities, float)
     num_bits = int(table.size).bit_length() - 1
@@ -97,5 +105,15 @@ def bernoulli_table(probabilities: Sequence[float]) -> BernoulliTable:
 
 
 def paper_bernoulli() -> BernoulliTable:
-    """Four bits, two flat and two sharp modes (`PAPER_MODES`): the paper's first experiment."""
+    """Four bits, two flat and two sharp modes (`PAPER_MODES`): the paper's first experiment.
+
+    Examples
+    --------
+    >>> import jax, numpy as np
+    >>> from steppe.targets import paper_bernoulli
+    >>> target = paper_bernoulli()
+    >>> U = jax.vmap(target.log_density)(target.domain.enumerate())
+    >>> np.exp(np.sort(U)[::-1][:4]).round(3).astype(str).tolist()  # the four most likely states
+    ['0.168', '0.125', '0.087', '0.077']
+    """
     return bernoulli_table(PAPER_PROBABILITIES)

@@ -145,6 +145,15 @@ def binary_network(
     A step of any number of chains costs two matrix products for all of them. Rows are taken in blocks, so
     memory does not grow with the table. Single-site samplers remember the inputs of the hidden units and
     cost `O(rows)` per site, unless rows × hidden exceeds 2²¹.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.targets import binary_network
+    >>> x = np.random.default_rng(0).normal(size=(40, 3))
+    >>> target = binary_network(x, (x[:, 0] > 0).astype(float), hidden=4)
+    >>> target.domain  # 3 · 4 weights and 4 biases, then 4 weights and a bias
+    Binary(21)
     """
     if not is_concrete((x, y)):
         raise TargetError("`binary_network(x, y, ...)` reads its scales off the data; make it outside `jit`.")

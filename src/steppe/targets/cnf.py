@@ -58,6 +58,15 @@ class Formula(Target):
         Of every clause.
     inverse_temperature
         `β`.
+
+    Examples
+    --------
+    >>> from steppe.targets import cnf
+    >>> formula = cnf([[1, 2], [-1, 2], [1, -2]])  # (a or b) and (not a or b) and (a or not b)
+    >>> [formula.is_feasible(state) for state in formula.domain.enumerate()]  # only a = b = true
+    [False, False, False, True]
+    >>> float(formula.log_density(formula.domain.enumerate()[0]))
+    -1.0
     """
 
     literals: Literals

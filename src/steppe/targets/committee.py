@@ -149,6 +149,14 @@ def committee(
         `β > 0`. Traced: annealing it never recompiles.
     spins
         Positions `w` in ±1 (`Spin`) or, by default, bits with `w = 2·position − 1` (`Binary`).
+
+    Examples
+    --------
+    >>> from steppe.targets import committee, teacher_student
+    >>> problem = teacher_student(0, num_inputs=9, load=2.0)
+    >>> target = committee(problem.patterns, problem.labels, num_units=3, wiring="tree")
+    >>> target.domain, len(problem.labels)
+    (Binary(9), 18)
     """
     rows, signs = check_patterns("committee", patterns, labels)
     num_units = count("committee(num_units=...)", num_units)

@@ -132,6 +132,15 @@ def potts_tables(
         For edges: the number of sites, by default one more than the largest index.
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.targets import potts_tables
+    >>> table = np.asarray([[0.0, 2.0], [-1.0, 0.0]])  # of the levels of site 0 (rows) and of site 1
+    >>> target = potts_tables(table[None], edges=[[0, 1]])
+    >>> float(target.log_density(target.domain.from_levels([0, 1])))
+    2.0
     """
     tables = real_array("potts_tables(couplings=...)", couplings)
     if edges is not None:

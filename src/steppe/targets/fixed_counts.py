@@ -44,6 +44,15 @@ class FixedCounts(Target):
         The target without the constraint.
     counts
         Sites at every level.
+
+    Examples
+    --------
+    >>> from steppe.targets import fixed_counts, qubo
+    >>> target = fixed_counts(qubo([[1, 2, 0], [0, -1, 1], [0, 0, 2]]), (2, 1))  # one of three bits is on
+    >>> target.counts, target.domain
+    ((2, 1), Permutation(3))
+    >>> target.to_state([0, 1, 2]).astype(int).tolist()
+    [0, 0, 1]
     """
 
     inner: Target

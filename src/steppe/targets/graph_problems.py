@@ -33,6 +33,16 @@ class NodeSet(Pairwise):
         What every node counts.
     marks_rest
         Whether a position marks the nodes outside the independent set, as a cover does.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.targets import independent_set
+    >>> target = independent_set([[0, 1], [1, 2], [2, 3]])
+    >>> int(target.count_conflicts(jnp.ones(4)))
+    3
+    >>> target.repair(jnp.ones(4)).astype(int).tolist()
+    [1, 0, 0, 1]
     """
 
     weights: Array = eqx.field(default_factory=lambda: jnp.ones(()))
@@ -107,6 +117,14 @@ def independent_set(
         For every edge inside the set; by default 1.0001 times the largest weight.
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.independent_set([[0, 1], [1, 2], [2, 3], [3, 4]])
+    >>> best = steppe.anneal(target, key=jax.random.key(0), num_steps=64).best
+    >>> best.astype(int).tolist(), target.is_feasible(best)
+    ([1, 0, 1, 0, 1], True)
     """
     return _node_set("independent_set", graph, node_weights, num_nodes, penalty, inverse_temperature)
 
@@ -130,6 +148,13 @@ def clique(
         As for `independent_set`.
     penalty
         For every pair of marked nodes without an edge; by default 1.0001 times the largest weight.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.clique([[0, 1], [1, 2], [2, 0], [2, 3]])
+    >>> steppe.anneal(target, key=jax.random.key(0), num_steps=64).best.astype(int).tolist()
+    [1, 1, 1, 0]
     """
     network = read_simple_graph("clique", graph, num_nodes)
     return _node_set("clique", _complement(network), node_weights, None, penalty, inverse_temperature)
@@ -154,6 +179,13 @@ def vertex_cover(
         As for `independent_set`.
     penalty
         For every edge with no marked end; by default 1.0001 times the largest weight.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.vertex_cover([[0, 1], [0, 2], [0, 3]])  # a star
+    >>> steppe.anneal(target, key=jax.random.key(0), num_steps=64).best.astype(int).tolist()
+    [1, 0, 0, 0]
     """
     free = _node_set("vertex_cover", graph, node_weights, num_nodes, penalty, inverse_temperature)
     network = read_simple_graph("vertex_cover", graph, num_nodes)

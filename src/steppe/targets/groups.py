@@ -26,7 +26,18 @@ TABLE_SIZE = 256
 
 
 class Coloring(Pairwise):
-    """Colours of nodes, of which joined ones should differ."""
+    """Colours of nodes, of which joined ones should differ.
+
+    Examples
+    --------
+    >>> from steppe.targets import coloring
+    >>> target = coloring([[0, 1], [1, 2], [2, 0]], num_colors=3)
+    >>> one, three = target.domain.from_levels([0, 0, 0]), target.domain.from_levels([0, 1, 2])
+    >>> int(target.count_conflicts(one)), target.is_feasible(three)
+    (3, True)
+    >>> target.is_feasible(target.repair(one))
+    True
+    """
 
     def count_conflicts(self, position: ArrayLike) -> Array:
         """Number of edges whose ends have the same colour."""
@@ -146,7 +157,18 @@ class GroupModel(Target):
 
 
 class Partition(GroupModel):
-    """Groups of equal size with few edges between them."""
+    """Groups of equal size with few edges between them.
+
+    Examples
+    --------
+    >>> from steppe.targets import partition
+    >>> target = partition([[0, 1], [1, 2], [2, 0], [3, 4], [4, 5], [5, 3], [2, 3]], num_parts=2)
+    >>> halves, uneven = (
+    ...     target.domain.from_levels(groups) for groups in ([0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 1])
+    ... )
+    >>> float(target.log_density(halves)), bool(target.log_density(uneven) < target.log_density(halves))
+    (-1.0, True)
+    """
 
     def score(self, position: ArrayLike) -> Array:
         """Total weight of the edges between groups, smaller is better."""
@@ -174,7 +196,17 @@ class Partition(GroupModel):
 
 
 class BlockModel(GroupModel):
-    """Communities of a network, given how likely edges inside and between them are."""
+    """Communities of a network, given how likely edges inside and between them are.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.targets import block_model
+    >>> target = block_model([[0, 1], [2, 3]], num_groups=2, inside=0.9, between=0.1)
+    >>> pairs, mixed = target.domain.from_levels([0, 0, 1, 1]), target.domain.from_levels([0, 1, 0, 1])
+    >>> bool(target.log_density(pairs) > target.log_density(mixed))
+    True
+    """
 
     def score(self, position: ArrayLike) -> Array:
         """Log-probability of the network given the communities."""
@@ -228,6 +260,13 @@ def coloring(
         For an edge list: the number of nodes, by default one more than the largest index.
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.coloring([[0, 1], [1, 2], [2, 3], [3, 0]], num_colors=2)
+    >>> target.is_feasible(steppe.anneal(target, key=jax.random.key(0), num_steps=64).best)
+    True
     """
     network = read_simple_graph("coloring", graph, num_nodes)
     levels = count("coloring(num_colors=...)", num_colors, minimum=2)
@@ -263,6 +302,15 @@ def partition(
         What an unequal size costs, `≥ 0`. `fixed_counts` keeps sizes by its moves instead.
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> edges = [[0, 1], [1, 2], [2, 0], [3, 4], [4, 5], [5, 3], [2, 3]]  # two triangles and a bridge
+    >>> target = steppe.targets.partition(edges, num_parts=2)
+    >>> best = steppe.anneal(target, key=jax.random.key(0), num_steps=64).best
+    >>> best.sum(axis=0).astype(int).tolist(), float(target.log_density(best))  # sizes; one edge is cut
+    ([3, 3], -1.0)
     """
     network = read_graph("partition", graph, weights, num_nodes)
     _refuse_negative("partition", network)
@@ -308,6 +356,15 @@ def block_model(
         For an edge list: the number of nodes, by default one more than the largest index.
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> edges = [[0, 1], [1, 2], [2, 0], [3, 4], [4, 5], [5, 3], [2, 3]]  # two triangles and a bridge
+    >>> target = steppe.targets.block_model(edges, num_groups=2, inside=0.9, between=0.1)
+    >>> best = steppe.anneal(target, key=jax.random.key(0), num_steps=64).best
+    >>> best[:, 0].astype(int).tolist() in ([1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1])
+    True
     """
     for name, value in (("inside", inside), ("between", between)):
         if not 0 < value < 1:

@@ -47,6 +47,14 @@ def ising_lattice(
     -----
     One evaluation costs a few operations per site; single-site samplers look at the neighbours of a
     site only.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.targets import ising_lattice
+    >>> target = ising_lattice((4, 4), coupling=0.5)
+    >>> float(target.log_density(jnp.ones(16)))  # 32 bonds of 0.5
+    16.0
     """
     lengths = lattice_shape("ising_lattice", shape)
     num_sites = int(np.prod(lengths))
@@ -67,6 +75,14 @@ def ising(J: ArrayLike, h: ArrayLike = 0.0, spins: bool = True) -> Pairwise:
         One number, or one per site.
     spins
         Positions in ±1 (`Spin`) or, if false, in 0/1 (`Binary`).
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.targets import ising
+    >>> target = ising([[0.0, 1.0], [1.0, 0.0]], h=0.5)
+    >>> float(target.log_density(jnp.ones(2)))  # J + 2 h
+    2.0
     """
     matrix = symmetric_matrix("ising(J=...)", J)
     num_sites = len(matrix)
@@ -95,6 +111,14 @@ def ising_graph(
         One number, or one per site.
     spins
         Positions in ±1 (`Spin`) or, if false, in 0/1 (`Binary`).
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.targets import ising_graph
+    >>> target = ising_graph([[0, 1], [1, 2]], weights=[1.0, -2.0])
+    >>> float(target.log_density(jnp.asarray([1.0, 1.0, -1.0])))  # both bonds are satisfied
+    3.0
     """
     graph = read_edges("ising_graph", edges, weights, num_sites)
     fields = array_of_shape("ising_graph(field=...)", field, (graph.num_sites,))

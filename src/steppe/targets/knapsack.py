@@ -21,6 +21,15 @@ class Knapsack(Target):
         `v` and `w` of every item.
     capacity, penalty, inverse_temperature
         What fits, what a unit more costs, and `β`.
+
+    Examples
+    --------
+    >>> from steppe.targets import knapsack
+    >>> target = knapsack(values=[6, 5, 4], weights=[4, 3, 2], capacity=5)
+    >>> target.is_feasible([1, 1, 0]), target.is_feasible([0, 1, 1])
+    (False, True)
+    >>> float(target.score([0, 1, 1]))
+    9.0
     """
 
     values: Array
@@ -103,6 +112,14 @@ def knapsack(
         the best position fits.
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.knapsack(values=[6, 5, 4], weights=[4, 3, 2], capacity=5)
+    >>> best = steppe.anneal(target, key=jax.random.key(0), num_steps=64).best
+    >>> best.astype(int).tolist(), float(target.score(best))
+    ([0, 1, 1], 9.0)
     """
     worth, loads = (
         real_array(f"knapsack({name}=...)", given, ndim=1)

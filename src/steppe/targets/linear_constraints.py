@@ -29,6 +29,13 @@ class LinearPenalty(Target):
         Bounds of every sum, infinite where there is none.
     penalty
         What a unit beyond a bound costs.
+
+    Examples
+    --------
+    >>> from steppe.targets import linear_constraints, qubo
+    >>> soft = linear_constraints(qubo([[-3, 0], [0, -2]]), [1, 1], upper=1, penalty=4.0)
+    >>> [float(soft.log_density(bits)) for bits in soft.domain.enumerate()]  # the last is one beyond
+    [0.0, 2.0, 3.0, 1.0]
     """
 
     inner: Target
@@ -126,7 +133,15 @@ class LinearPenalty(Target):
 
 
 class LinearConstraints(LinearPenalty):
-    """A target restricted to states whose sums are within their bounds."""
+    """A target restricted to states whose sums are within their bounds.
+
+    Examples
+    --------
+    >>> from steppe.targets import linear_constraints, qubo
+    >>> hard = linear_constraints(qubo([[-3, 0], [0, -2]]), [1, 1], upper=1)  # at most one bit is on
+    >>> [hard.is_feasible(bits) for bits in hard.domain.enumerate()]
+    [True, True, True, False]
+    """
 
     def is_valid(self, position: Array) -> Array:
         """Whether every sum is within its bounds."""

@@ -94,6 +94,16 @@ class PlantedMixture(NamedTuple):
         The most likely state of each component, `(7, 10)`.
     flat
         Which component is flat.
+
+    Examples
+    --------
+    >>> from steppe.targets import planted_mixture
+    >>> planted = planted_mixture()
+    >>> planted.patterns.shape, planted.weights.round(2).tolist()
+    ((7, 10), [0.13, 0.13, 0.13, 0.13, 0.13, 0.13, 0.22])
+    >>> highest = planted.target.log_density(planted.patterns[0])
+    >>> bool(planted.target.log_density(planted.patterns[planted.flat]) < highest)  # flat, and lower
+    True
     """
 
     target: Mixture
@@ -118,6 +128,16 @@ def mixture(weights: ArrayLike, site_probabilities: ArrayLike) -> Mixture:
     Notes
     -----
     Not multilinear: a gradient is not a difference. The exact difference table costs `n · L · K`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.targets import mixture
+    >>> target = mixture([0.5, 0.5], [[0.9, 0.9], [0.1, 0.1]])
+    >>> [
+    ...     round(float(np.exp(target.log_density(bits))), 2) for bits in target.domain.enumerate()
+    ... ]  # 00, 01, 10, 11
+    [0.41, 0.09, 0.09, 0.41]
     """
     log_weights, log_levels = _logarithms(weights, site_probabilities)
     num_sites, num_levels = log_levels.shape[1:]
@@ -141,6 +161,17 @@ def mixture_local_entropy(
         Positions, or any real points, of shape `(..., n)` or `(..., n, L)`.
     coupling_variance
         `η > 0`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.diagnostics.flatness import local_entropy_enumerated
+    >>> from steppe.targets import mixture_local_entropy, planted_mixture
+    >>> planted = planted_mixture()
+    >>> entropy = mixture_local_entropy(planted.weights, planted.site_probabilities, planted.patterns, 1.0)
+    >>> summed = local_entropy_enumerated(planted.target, planted.patterns, 1.0).value  # over all 1024 states
+    >>> bool(np.abs(entropy - summed).max() < 1e-4)
+    True
     """
     log_weights, log_levels = _logarithms(weights, site_probabilities, np.float64)
     centers = _check_points("mixture_local_entropy(centers=...)", centers, np.shape(site_probabilities)[1:])
@@ -155,7 +186,16 @@ def mixture_local_entropy(
 def mixture_responsibilities(
     weights: ArrayLike, site_probabilities: ArrayLike, positions: ArrayLike
 ) -> np.ndarray:
-    """Probability of each component given a position, shape `(..., K)`."""
+    """Probability of each component given a position, shape `(..., K)`.
+
+    Examples
+    --------
+    >>> from steppe.targets import mixture_responsibilities, planted_mixture
+    >>> planted = planted_mixture()
+    >>> given = mixture_responsibilities(planted.weights, planted.site_probabilities, planted.patterns)
+    >>> given.shape, given.argmax(axis=-1).tolist()
+    ((7, 7), [0, 1, 2, 3, 4, 5, 6])
+    """
     log_weights, log_levels = _logarithms(weights, site_probabilities, np.float64)
     shape = np.shape(site_probabilities)[1:]
     levels = _check_points("mixture_responsibilities(positions=...)", positions, shape)
@@ -170,6 +210,15 @@ def planted_mixture() -> PlantedMixture:
 
     A sharp component (weight .13) flips each bit of its pattern with probability .03, the flat one (weight
     .22) with probability .22.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from steppe.diagnostics.exact import target_distribution
+    >>> from steppe.targets import planted_mixture
+    >>> planted = planted_mixture()
+    >>> round(float(target_distribution(planted.target).sum()), 6), planted.flat
+    (1.0, 6)
     """
     rng = np.random.default_rng(PLANTED_SEED)
     patterns: list[np.ndarray] = []

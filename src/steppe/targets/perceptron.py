@@ -111,6 +111,15 @@ def perceptron(
         `β > 0`. Traced: annealing it never recompiles.
     spins
         Positions `w` in ±1 (`Spin`) or, by default, bits with `w = 2·position − 1` (`Binary`).
+
+    Examples
+    --------
+    >>> from steppe.targets import perceptron, teacher_student
+    >>> problem = teacher_student(0, num_inputs=21, load=0.5)
+    >>> target = perceptron(problem.patterns, problem.labels, loss="errors")
+    >>> bits = (problem.teacher + 1) / 2
+    >>> float(target.log_density(bits))  # the teacher makes no errors
+    0.0
     """
     rows, signs = check_patterns("perceptron", patterns, labels)
     kind = choice("perceptron(loss=...)", loss, get_args(Loss))
@@ -168,6 +177,13 @@ def teacher_student(seed: Seed, num_inputs: int, load: float, num_test: int = 10
         Patterns per input, `> 0`.
     num_test
         Number of further patterns to test on.
+
+    Examples
+    --------
+    >>> from steppe.targets import teacher_student
+    >>> problem = teacher_student(0, num_inputs=21, load=2.0, num_test=100)
+    >>> problem.patterns.shape, problem.test_patterns.shape
+    ((42, 21), (100, 21))
     """
     generator, num_inputs, num_patterns = _setup("teacher_student", seed, num_inputs, load)
     num_test = count("teacher_student(num_test=...)", num_test, minimum=0)
@@ -186,6 +202,13 @@ def random_labels(seed: Seed, num_inputs: int, load: float) -> Problem:
     ----------
     seed, num_inputs, load
         As for `teacher_student`.
+
+    Examples
+    --------
+    >>> from steppe.targets import random_labels
+    >>> problem = random_labels(0, num_inputs=21, load=0.5)
+    >>> problem.patterns.shape, sorted(set(problem.labels.tolist()))
+    ((10, 21), [-1, 1])
     """
     generator, num_inputs, num_patterns = _setup("random_labels", seed, num_inputs, load)
     patterns = _signs(generator, (num_patterns, num_inputs))

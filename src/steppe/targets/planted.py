@@ -78,6 +78,16 @@ class PlantedPlateau(NamedTuple):
         Pattern in the middle of the plateau.
     radius
         Sites from it to its edge.
+
+    Examples
+    --------
+    >>> from steppe.targets import planted_plateau
+    >>> planted = planted_plateau(num_sites=50, num_wells=5)
+    >>> planted.wells.shape, planted.plateau.shape
+    ((5, 50), (50,))
+    >>> well, plateau = (float(planted.target.log_density(at)) for at in (planted.wells[0], planted.plateau))
+    >>> round(well - plateau, 2)
+    9.0
     """
 
     target: Wells
@@ -114,6 +124,14 @@ def planted_plateau(
         How many nats the plateau is lower than a well; by default `slope · radius`, where both look the same
         from afar, and a well is worth no less after any number of flips. With less, the plateau is worth
         `slope · radius − loss` more than a well after `radius` flips or more.
+
+    Examples
+    --------
+    >>> from steppe.targets import planted_plateau
+    >>> planted = planted_plateau(num_sites=30, num_wells=4, loss=2.0)
+    >>> well, plateau = (float(planted.target.log_density(at)) for at in (planted.wells[0], planted.plateau))
+    >>> round(well - plateau, 3)
+    2.0
     """
     rng = np.random.default_rng(count("planted_plateau(seed=...)", seed, 0))
     size = count("planted_plateau(num_sites=...)", num_sites, 1)

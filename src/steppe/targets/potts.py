@@ -43,6 +43,13 @@ def potts(
         For a lattice: whether the last site of an axis is bound to the first.
     num_sites
         For edges: the number of sites, by default one more than the largest index.
+
+    Examples
+    --------
+    >>> from steppe.targets import potts
+    >>> target = potts((4, 4), num_levels=3, coupling=0.5)
+    >>> float(target.log_density(target.domain.from_levels([2] * 16)))  # 32 bonds of 0.5
+    16.0
     """
     levels = count("potts(num_levels=...)", num_levels, minimum=2)
     bonds, sites = _bonds(shape_or_edges, coupling, periodic, num_sites)

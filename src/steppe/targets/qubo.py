@@ -91,6 +91,14 @@ def qubo(
         A constant, for the value of `objective`; it changes no probability.
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.targets import qubo
+    >>> target = qubo([[-1, 2], [0, -1]])  # −x₀ − x₁ + 2 x₀ x₁ is to be small
+    >>> [float(target.log_density(bits)) for bits in target.domain.enumerate()]
+    [0.0, 1.0, 1.0, 0.0]
     """
     if isinstance(Q, SparseMatrix):
         bonds, diagonal = _read_sparse(Q)
@@ -149,6 +157,13 @@ def max_cut(
         Positions in ±1 (`Spin`) or, if false, in 0/1 (`Binary`).
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.max_cut([[0, 1], [1, 2], [2, 3], [3, 0], [0, 2]])
+    >>> float(steppe.anneal(target, key=jax.random.key(0), num_steps=64).best_log_density.max())
+    4.0
     """
     network = read_graph("max_cut", graph, weights, num_nodes)
     beta = positive("max_cut(inverse_temperature=...)", inverse_temperature)

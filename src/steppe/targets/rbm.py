@@ -156,6 +156,14 @@ def rbm(weights: ArrayLike, hidden_bias: ArrayLike, visible_bias: ArrayLike) -> 
     -----
     A batched evaluation costs two matrix products. Single-site samplers remember the input of the
     hidden bits and cost `O(hidden)` per site. The arrays may be traced, as in training.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.targets import rbm
+    >>> target = rbm([[1.0, -1.0, 0.5]], hidden_bias=0.0, visible_bias=[0.0, 0.0, 1.0])
+    >>> round(float(target.log_density(jnp.asarray([1.0, 1.0, 0.0]))), 4)  # softplus(1 − 1) = log 2
+    0.6931
     """
     matrix = real_array("rbm(weights=...)", weights, ndim=2)
     num_hidden, num_visible = matrix.shape
@@ -182,6 +190,16 @@ def layerwise_gibbs() -> Recipe:
     the hidden
     layer, which the other samplers do not, and serves as ground truth for them; build it on an `rbm`, or on
     `rbm(...).with_hidden()`, where it is exact at every temperature.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, steppe
+    >>> target = steppe.targets.rbm(
+    ...     np.random.default_rng(0).normal(size=(3, 6)), hidden_bias=0.0, visible_bias=0.0
+    ... )
+    >>> run = steppe.sample(target, steppe.targets.layerwise_gibbs(), key=jax.random.key(0), num_draws=200)
+    >>> run.levels.shape
+    (4, 200, 6)
     """
     return recipe("layerwise_gibbs", LayerwiseGibbsBlock())
 

@@ -45,6 +45,15 @@ def spin_glass(
         Whether the last site of an axis is bound to the first.
     scale
         Inverse temperature `> 0`, as part of couplings and fields.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.targets import spin_glass
+    >>> target = spin_glass((4, 4, 4), seed=3)
+    >>> state = jnp.ones(64)
+    >>> float(target.log_density(state)) == float(target.log_density(-state))  # without a field
+    True
     """
     lengths = lattice_shape("spin_glass", shape)
     if periodic and min(lengths) < 3:
@@ -76,6 +85,13 @@ def sherrington_kirkpatrick(
         Of `numpy.random.default_rng`, which draws the upper triangle row after row.
     scale
         Inverse temperature `> 0`, as part of the couplings.
+
+    Examples
+    --------
+    >>> from steppe.targets import sherrington_kirkpatrick
+    >>> target = sherrington_kirkpatrick(64, seed=1)
+    >>> target.domain
+    Spin(64)
     """
     size = count("sherrington_kirkpatrick(num_sites=...)", num_sites, minimum=2)
     upper = np.triu_indices(size, 1)

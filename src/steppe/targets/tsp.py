@@ -128,6 +128,14 @@ def tsp(
         coordinates are their names in bits; for samplers that change many bits at once.
     inverse_temperature
         `β > 0`.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.tsp(coordinates=[[0, 0], [0, 1], [1, 1], [1, 0]])
+    >>> best = steppe.anneal(target, key=jax.random.key(0), num_steps=64).best
+    >>> float(target.cost(best))  # around the square
+    4.0
     """
     places = None if coordinates is None else _coordinates(coordinates)
     lengths = _lengths(distances, places, weights)
@@ -149,6 +157,13 @@ def tsp_paper(encoding: Encoding = "bits", *, inverse_temperature: ArrayLike = 1
     ----------
     encoding, inverse_temperature
         As in `tsp`.
+
+    Examples
+    --------
+    >>> from steppe.targets import tsp_paper
+    >>> target = tsp_paper("permutation")
+    >>> round(float(target.cost(target.position([0, 3, 6, 5, 4, 2, 7, 1]))), 4)  # A-D-G-F-E-C-H-B
+    13.1941
     """
     return tsp(
         coordinates=np.asarray(PAPER_CORNERS),

@@ -82,6 +82,16 @@ class VariableSelection(Target):
         `(a, b)` of a prior on the fraction of included columns, or `None`.
     has_determinant
         Whether determinants count: for an independent slab. Those of the g-prior cancel.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from steppe.targets import variable_selection
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> target = variable_selection(X, 2 * X[:, 1])
+    >>> right, wrong = jnp.asarray([0.0, 1.0, 0.0]), jnp.asarray([1.0, 0.0, 0.0])
+    >>> bool(target.log_density(right) > target.log_density(wrong))
+    True
     """
 
     matrix: Array

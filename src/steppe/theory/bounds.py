@@ -44,6 +44,14 @@ class Bound(NamedTuple):
         The number that is bounded, where it was computed.
     terms
         Parts the bound is made of.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> target = steppe.targets.ising_lattice((2, 2), coupling=0.05, spins=False)
+    >>> bound = steppe.theory.edula_bias_bound(target, 0.1, 1.0, 0.1)
+    >>> bound.holds_here, bound.value > bound.exact
+    (True, True)
     """
 
     value: float
@@ -68,6 +76,13 @@ class EffectiveStep(NamedTuple):
         same.
     is_exact
         Whether the target is quadratic, so that the identity holds; `None` without a target.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> step = steppe.theory.effective_step_size(step_size=0.5, coupling_variance=1.0, center_step_size=0.5)
+    >>> round(step.value, 4), step.is_proper
+    (0.5833, True)
     """
 
     value: float
@@ -83,6 +98,13 @@ class Drift(NamedTuple):
     ----------
     factor, offset
         The two numbers.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> drift = steppe.theory.drift_condition(steppe.Binary(4), center_step_size=0.5, coupling_variance=1.0)
+    >>> drift.factor < 1  # the center returns from far away
+    True
     """
 
     factor: float
@@ -101,6 +123,13 @@ def effective_step_size(
         `α`, `η`, `α_a` of `edula` (linear coupling form), with `α_a < 4η`.
     target
         Checked for being quadratic. The identity is exact then, on any domain, and an approximation else.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> step = steppe.theory.effective_step_size(step_size=0.2, coupling_variance=1.0, center_step_size=0.4)
+    >>> round(1 / step.value, 3), round(1 / 0.2 - 1 / (4 - 0.4), 3)
+    (4.722, 4.722)
     """
     check_stable(coupling_variance, center_step_size)
     inverse = 1 / positive("step_size", step_size, remedy="") - 1 / (4 * coupling_variance - center_step_size)
@@ -114,6 +143,12 @@ def drift_factor(center_step_size: float, coupling_variance: float) -> float:
     """`c = 1 − α_a/(2η)`, by which the center of `edula` keeps its distance to the position in a step.
 
     Below 1 in absolute value for `0 < α_a < 4η`, which is checked.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> steppe.theory.drift_factor(center_step_size=0.5, coupling_variance=1.0)
+    0.75
     """
     check_stable(coupling_variance, center_step_size)
     return 1 - center_step_size / (2 * coupling_variance)
@@ -121,7 +156,15 @@ def drift_factor(center_step_size: float, coupling_variance: float) -> float:
 
 @checked(TargetError)
 def drift_condition(domain: Domain, center_step_size: float, coupling_variance: float) -> Drift:
-    """Drift of the center of `edula`: `|c| |a|² + (1 − c)²/(1 − |c|) sup|θ|² + α_a d`, by convexity."""
+    """Drift of the center of `edula`: `|c| |a|² + (1 − c)²/(1 − |c|) sup|θ|² + α_a d`, by convexity.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> slow, fast = (steppe.theory.drift_condition(steppe.Spin(4), step, 1.0) for step in (0.1, 1.0))
+    >>> round(slow.factor, 3), round(fast.factor, 3)
+    (0.95, 0.5)
+    """
     c = drift_factor(center_step_size, coupling_variance)
     # Numbers so far apart that c rounds to 1 leave the center where it is.
     offset = (1 - c) ** 2 / (1 - abs(c)) * largest_norm(domain) ** 2 if abs(c) < 1 else math.inf
@@ -153,6 +196,14 @@ def edula_bias_bound(
         Bound the joint distribution of position and center instead, which adds `|N(0, v I) − N(0, η I)|_1`
         with
         `v = η/(1 − α_a/(4η))`, the variance of a center that moves without correction.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> target = steppe.targets.ising_lattice((2, 2), coupling=0.05, spins=False)
+    >>> small, large = (steppe.theory.edula_bias_bound(target, α, 1.0, 0.1).value for α in (0.1, 0.5))
+    >>> small < large
+    True
     """
     step = effective_step_size(step_size, coupling_variance, center_step_size)
     figures = constants(target)
@@ -188,6 +239,13 @@ def glu_gap_bound(target: Target, coupling_variance: float) -> Bound:
         What is sampled. The gap itself is computed for up to four coordinates.
     coupling_variance
         `η`.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> bound = steppe.theory.glu_gap_bound(steppe.targets.paper_bernoulli(), coupling_variance=1.0)
+    >>> round(bound.value, 4), bound.holds_here  # exp(−4/4): four bits are at most 2 apart
+    (0.3679, True)
     """
     η = positive("coupling_variance", coupling_variance, remedy="")
     squared = float(sum(distances.max() for distances in level_distances(target.domain)))
@@ -208,7 +266,14 @@ def glu_gap_bound(target: Target, coupling_variance: float) -> Bound:
 
 @checked(TargetError, dimension="[1, inf)")
 def center_bias(coupling_variance: float, center_step_size: float, dimension: int) -> float:
-    """`|N(0, v I) − N(0, η I)|_1` with `v = η/(1 − α_a/(4η))`: the bias of an uncorrected center alone."""
+    """`|N(0, v I) − N(0, η I)|_1` with `v = η/(1 − α_a/(4η))`: the bias of an uncorrected center alone.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> round(steppe.theory.center_bias(coupling_variance=1.0, center_step_size=0.1, dimension=4), 4)
+    0.0274
+    """
     check_stable(coupling_variance, center_step_size)
     fraction = center_step_size / (4 * coupling_variance)  # v = η / (1 − share)
     if fraction == 0:
@@ -224,6 +289,16 @@ def quadratic_distribution(target: Target, inverse_step: float) -> np.ndarray:
     """Stationary distribution of `dula` for quadratic `U`: `π(θ)` times the sum of proposal weights at `θ`.
 
     Exact also for `1/α ≤ 0`, where no step size belongs to it but an `edula` does.
+
+    Examples
+    --------
+    >>> import numpy as np, steppe
+    >>> from steppe.diagnostics.exact import stationary_distribution, transition_matrix
+    >>> target = steppe.targets.ising([[0.0, 0.5], [0.5, 0.0]], spins=False)
+    >>> matrix = transition_matrix(steppe.dula(step_size=0.5), target)
+    >>> closed = steppe.theory.quadratic_distribution(target, inverse_step=2.0)
+    >>> bool(np.abs(closed - stationary_distribution(matrix)).max() < 1e-6)
+    True
     """
     scores = np.asarray(_log_proposal_sums(target, inverse_step), float) + np.log(target_distribution(target))
     weights = np.exp(scores - scores.max())

@@ -40,6 +40,13 @@ class Curvature(NamedTuple):
     kind
         `"quadratic"`: one Hessian, exact. `"multilinear"`: largest at a state, all of which were looked at,
         exact. `"sampled"`: looked at random points, so `lipschitz` is a lower and `concavity` an upper bound.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> curvature = steppe.theory.curvature(steppe.targets.ising([[0.0, 1.0], [1.0, 0.0]]))
+    >>> curvature.kind, round(curvature.lipschitz, 3)
+    ('quadratic', 1.0)
     """
 
     lipschitz: float
@@ -73,6 +80,13 @@ class Constants(NamedTuple):
         `|Θ|`, and the number of coordinates of a position.
     is_enumerated
         Whether all states were looked at.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> known = steppe.theory.constants(steppe.targets.paper_bernoulli())
+    >>> known.num_states, known.diameter, known.is_enumerated
+    (16, 2.0, True)
     """
 
     curvature: Curvature
@@ -104,6 +118,13 @@ def constants(
         How many points are looked at where not all can be.
     seed
         Of those points.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> known = steppe.theory.constants(steppe.targets.ising_lattice((2, 2), coupling=0.1, spins=False))
+    >>> known.curvature.kind, known.dimension
+    ('quadratic', 4)
     """
     domain = target.domain
     is_enumerated = domain.num_states <= MAX_ENUMERATED
@@ -125,7 +146,16 @@ def constants(
 
 @checked(TargetError, num_samples="[1, inf)", seed="[0, inf)")
 def curvature(target: Target, *, num_samples: int = 256, seed: int = 0) -> Curvature:
-    """`M` and `m`, exact for quadratic and for small multilinear log-densities; arguments as above."""
+    """`M` and `m`, exact for quadratic and for small multilinear log-densities; arguments as above.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, steppe
+    >>> bowl = steppe.Target(lambda x: -jnp.sum(x**2), steppe.Binary(3))
+    >>> curvature = steppe.theory.curvature(bowl)
+    >>> round(curvature.lipschitz, 3), round(curvature.concavity, 3)  # the Hessian is −2 I
+    (2.0, 2.0)
+    """
     probes = _interior_points(target.domain, seed, NUM_PROBES)
     hessians = np.asarray(_hessians(target, probes), float)
     scale = max(np.abs(hessians).max(), 1e-30)
@@ -158,6 +188,13 @@ def box_mass(domain: Domain, center_box: Box, coupling_variance: float) -> np.nd
     Where it differs between states, a confined center no longer leaves the position its distribution `π`
     (paper,
     Assumption 5.3 against Lemma 4.1).
+
+    Examples
+    --------
+    >>> import steppe
+    >>> mass = steppe.theory.box_mass(steppe.Binary(2), center_box=(0.0, 1.0), coupling_variance=0.1)
+    >>> mass.round(3).tolist()  # the same for all states: this box is symmetric about them
+    [0.249, 0.249, 0.249, 0.249]
     """
     low, high = check_box(center_box)
     if domain.num_states > MAX_ENUMERATED:

@@ -37,6 +37,14 @@ class TrainedRbm:
         `update` and `gap`, the mean log-density of the batch minus that of the samples, along the way.
     protocol
         How it was trained.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, steppe
+    >>> rows = np.random.default_rng(0).integers(0, 2, (50, 1)) * np.ones((1, 6))  # all on or all off
+    >>> trained = steppe.training.train_rbm(rows, 3, key=jax.random.key(0), num_updates=200, batch_size=10)
+    >>> trained.weights.shape, trained.target.domain
+    ((3, 6), Binary(6))
     """
 
     weights: Array
@@ -96,6 +104,17 @@ def train_rbm(
         Continue from the last commit in `out`.
     progress
         Show a progress bar; by default when standard error is a terminal.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp, numpy as np, steppe
+    >>> rows = np.random.default_rng(0).integers(0, 2, (100, 1)) * np.ones((1, 6))  # all on or all off
+    >>> trained = steppe.training.train_rbm(
+    ...     rows, 3, key=jax.random.key(0), num_updates=500, learning_rate=0.02
+    ... )
+    >>> half = jnp.asarray([1.0, 0.0] * 3)
+    >>> bool(trained.target.log_density(jnp.ones(6)) > trained.target.log_density(half))  # it has learnt
+    True
     """
     bits = _bits(data)
     num_hidden = count("train_rbm(num_hidden=...)", num_hidden)

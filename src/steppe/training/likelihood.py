@@ -27,6 +27,14 @@ class LogLikelihood(NamedTuple):
         Of `log Z`; 0 where it was summed exactly.
     log_normalizer
         `log Z`.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, steppe
+    >>> rbm = steppe.targets.rbm(np.zeros((2, 3)), 0.0, 0.0)  # no weights: all rows are equally likely
+    >>> found = steppe.training.log_likelihood(rbm, np.ones((5, 3)), jax.random.key(0))
+    >>> bool(abs(found.value + 3 * np.log(2)) < 1e-4)
+    True
     """
 
     value: float
@@ -64,6 +72,15 @@ def log_likelihood(
     -----
     Annealed importance sampling is unbiased for `Z`, so `log Z` comes out too small on average and the
     likelihood too large, by about half the squared standard error, if the chains found every mode.
+
+    Examples
+    --------
+    >>> import jax, numpy as np, steppe
+    >>> rng = np.random.default_rng(0)
+    >>> rbm = steppe.targets.rbm(rng.normal(size=(4, 6)), 0.0, 0.0)
+    >>> found = steppe.training.log_likelihood(rbm, rng.integers(0, 2, (20, 6)), jax.random.key(0))
+    >>> found.standard_error < 0.1
+    True
     """
     rows = np.asarray(data)
     if rows.shape[1:] != rbm.domain.shape:

@@ -106,6 +106,16 @@ def tune(
     Effective draws are those of the worse of the log-density and the distance from the best state met. Where
     no trial has ten of them per chain, the one with most accepted flips per step is chosen instead. The best
     of several noisy trials looks better than it is: judge the tuned recipe on another key.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> tuned = steppe.tune(steppe.dmala(), target, key=jax.random.key(0), acceptance=0.7, num_draws=500)
+    >>> bool(abs(tuned.best.acceptance_rate.value - 0.7) < 0.1)
+    True
+    >>> tuned.recipe.name  # `tuned.recipe` is what to give to `sample`
+    'dmala'
     """
     wanted = goal
     recipe.build(target)  # refuses what does not fit

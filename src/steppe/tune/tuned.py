@@ -77,6 +77,16 @@ class Tuned(Presented):
         Why that one.
     num_evaluations
         What tuning cost, in evaluations of the model.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> tuned = steppe.tune(steppe.dmala(), target, key=jax.random.key(0), num_draws=200, goal="ess")
+    >>> tuned.parameter, len(tuned.trials) > 3
+    ('step_size', True)
+    >>> tuned.best is tuned.trials[tuned.chosen]
+    True
     """
 
     recipe: Recipe

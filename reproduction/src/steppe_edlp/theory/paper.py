@@ -38,6 +38,14 @@ class PrintedDrift(NamedTuple):
         What it rests on; `"λ < 1"` is what makes it a drift condition.
     holds_here
         Whether the inequality is true, for every center, of the algorithm as run.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe_edlp.theory.paper import drift_theorem
+    >>> printed = drift_theorem(steppe.targets.paper_bernoulli(), center_step_size=0.1, coupling_variance=1.0)
+    >>> round(printed.value, 3), printed.assumptions
+    (1.62, {'λ < 1': False})
     """
 
     value: float
@@ -50,6 +58,14 @@ def dula_bias(target: Target, step_size: float) -> Bound:
     """`|distribution of dula − π|_1 ≤ Z exp(M/4 − 1/(2α))`, from which Proposition 5.4 descends.
 
     Not invariant under adding a constant to `U`, although both sides of a true statement would be.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe_edlp.theory.paper import dula_bias
+    >>> bound = dula_bias(steppe.targets.paper_bernoulli(), step_size=0.1)
+    >>> [name for name, holds in bound.assumptions.items() if not holds]
+    ['log-density is quadratic (used in the proof)']
     """
     figures = constants(target)
     exact = None
@@ -79,6 +95,14 @@ def proposition_5_4(
         `α`, `α_a`, `η`.
     center_box
         `Θ_a`.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe_edlp.theory.paper import proposition_5_4
+    >>> target = steppe.targets.bernoulli_table([0.3, 0.7])
+    >>> proposition_5_4(target, 0.1, 0.1, 1.0, center_box=(-1.0, 2.0)).holds_here
+    True
     """
     figures = constants(target, center_box=center_box)
     numbers = step_size, center_step_size, coupling_variance
@@ -114,6 +138,14 @@ def theorem_5_5(
         `k`, or infinity.
     center_box
         `Θ_a`.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe_edlp.theory.paper import theorem_5_5
+    >>> target = steppe.targets.bernoulli_table([0.3, 0.7])
+    >>> theorem_5_5(target, 0.1, 0.1, 1.0, num_steps=10, center_box=(-1.0, 2.0)).holds_here
+    True
     """
     figures = constants(target, center_box=center_box)
     log_rate = _log_minorization(figures, step_size, center_step_size, coupling_variance)
@@ -153,6 +185,14 @@ def theorem_5_6(
         `α`, `α_a`, `η`.
     center_box
         `Θ_a`.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe_edlp.theory.paper import theorem_5_6
+    >>> target = steppe.targets.bernoulli_table([0.3, 0.7])
+    >>> theorem_5_6(target, 0.1, 0.1, 1.0, center_box=(-1.0, 2.0)).holds_here
+    True
     """
     figures = constants(target, center_box=center_box)
     M, m = figures.curvature.lipschitz, max(figures.curvature.concavity, 0.0)
@@ -178,6 +218,14 @@ def drift_theorem(target: Target, center_step_size: float, coupling_variance: fl
     """`P|a|² ≤ 2(1 − α_a/η)² |a|² + α_a d + 2(α_a/η)² sup|θ|²` for `edula`.
 
     The printed kernel has the drift `α_a/η` where the algorithm has `α_a/(2η)`.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe_edlp.theory.paper import drift_theorem
+    >>> printed = drift_theorem(steppe.targets.paper_bernoulli(), center_step_size=0.5, coupling_variance=1.0)
+    >>> printed.holds_here, printed.value
+    (False, 0.5)
     """
     check_stable(coupling_variance, center_step_size)
     ratio = center_step_size / coupling_variance
@@ -244,7 +292,16 @@ def _log_minorization(figures: Constants, α: float, α_a: float, η: float) -> 
 
 
 def find_log_position_bound(figures: Constants, α: float, η: float) -> float:
-    """Log of what both minorisations say of the position: it has at least this probability."""
+    """Log of what both minorisations say of the position: it has at least this probability.
+
+    Examples
+    --------
+    >>> import steppe
+    >>> from steppe_edlp.theory.paper import find_log_position_bound
+    >>> known = steppe.theory.constants(steppe.targets.paper_bernoulli(), center_box=(-1.0, 2.0))
+    >>> find_log_position_bound(known, 0.1, 1.0) < 0
+    True
+    """
     M, D, G = figures.curvature.lipschitz, figures.diameter, figures.smallest_gradient
     square = (α * M + 1) ** 2 * D**2 + 2 * (M + α) * G * D + α**2 * G**2
     bracket = square + α * M**2 * D**2 + 2 * α * M * G * D + α * G**2 + 2 * α / η * math.sqrt(square) * D

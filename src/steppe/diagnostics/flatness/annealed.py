@@ -98,6 +98,17 @@ def local_entropy(
     Notes
     -----
     Cost: `num_particles × num_temperatures` evaluations per state.
+
+    Examples
+    --------
+    >>> import jax, jax.numpy as jnp
+    >>> from steppe.diagnostics.flatness import local_entropy, local_entropy_enumerated
+    >>> from steppe.targets import paper_bernoulli
+    >>> target, state = paper_bernoulli(), jnp.ones((1, 4))
+    >>> estimate = local_entropy(target, state, 1.0, jax.random.key(0))
+    >>> exact = local_entropy_enumerated(target, state, 1.0).value
+    >>> bool((estimate.lower <= exact).all() and (exact <= estimate.upper).all())
+    True
     """
     name = "local_entropy"
     η = positive_variance(name, coupling_variance)

@@ -38,6 +38,15 @@ class LocalSearch(NamedTuple):
         `U` of each state given.
     mean_log_density
         Its mean.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.diagnostics.flatness import local_search
+    >>> from steppe.targets import ising_lattice
+    >>> found = local_search(ising_lattice((3, 3), coupling=1.0), jnp.asarray([[1.0] * 8 + [-1.0]]))
+    >>> found.modes.astype(int).tolist(), found.num_steps.tolist()
+    ([[1, 1, 1, 1, 1, 1, 1, 1, 1]], [1])
     """
 
     modes: np.ndarray
@@ -65,6 +74,14 @@ class BasinMass(NamedTuple):
         Mean of `U`: under `π` when all states were enumerated, else over the states given.
     exact_under_target
         Fraction of `π` for the same modes, where it was enumerated.
+
+    Examples
+    --------
+    >>> from steppe.diagnostics.flatness import basin_mass
+    >>> from steppe.targets import paper_bernoulli
+    >>> basins = basin_mass(paper_bernoulli())
+    >>> basins.modes.shape, round(float(basins.mass.sum()), 6)
+    ((4, 4), 1.0)
     """
 
     modes: np.ndarray
@@ -88,6 +105,15 @@ class Occupancy(NamedTuple):
         Mean of `U` over the states given; `None` without a target.
     exact_under_target
         `π` of each mode, where it was enumerated.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.diagnostics.flatness import occupancy
+    >>> draws = jnp.asarray([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [0.0, 1.0]])
+    >>> found = occupancy(draws, modes=jnp.asarray([[0.0, 0.0], [1.0, 1.0]]))
+    >>> found.fraction.tolist()
+    [0.25, 0.5]
     """
 
     fraction: np.ndarray
@@ -121,6 +147,16 @@ def local_search(
     Notes
     -----
     Of equally good changes the first is made, in the order of sites, then levels. A plateau is not crossed.
+
+    Examples
+    --------
+    >>> import jax
+    >>> from steppe.diagnostics.flatness import local_search
+    >>> from steppe.targets import paper_bernoulli
+    >>> target = paper_bernoulli()
+    >>> found = local_search(target, target.domain.enumerate())
+    >>> bool(found.is_converged.all()), bool((found.mode_log_density >= found.log_density).all())
+    (True, True)
     """
     limit = count("local_search(max_steps=...)", max_steps)
     statistics = map_states(_climb, target, positions, limit, batch_size=batch_size, progress=progress)
@@ -153,6 +189,14 @@ def basin_mass(
         As in `local_search`.
     exact
         As in `single_site_differences`.
+
+    Examples
+    --------
+    >>> from steppe.diagnostics.flatness import basin_mass
+    >>> from steppe.targets import planted_mixture
+    >>> basins = basin_mass(planted_mixture().target)
+    >>> len(basins.modes), bool(basins.mass[0] >= basins.mass[-1])  # heaviest first
+    (7, True)
     """
     if positions is None:
         return basins_of_table(target, log_table(target))
@@ -201,6 +245,17 @@ def occupancy(
         How many independent states the given ones are worth, for the error; their number by default.
     exact
         As in `single_site_differences`.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> from steppe.diagnostics.flatness import occupancy
+    >>> target = steppe.targets.paper_bernoulli()
+    >>> run = steppe.sample(target, steppe.gibbs(num_updates=4), key=jax.random.key(0), num_draws=1000)
+    >>> modes = target.domain.enumerate()[:1]
+    >>> found = occupancy(run.positions, modes, target=target, effective_size=1000)
+    >>> bool(abs(found.fraction - found.exact_under_target) < 5 * found.standard_error)
+    True
     """
     wanted, states = np.asarray(modes), np.asarray(positions)
     shape = wanted.shape[1:]

@@ -49,6 +49,15 @@ class LocalEntropy(NamedTuple):
         Its mean over the states given.
     exact_under_target
         Expectations of `value` and of `log_density` under `π`, where it was enumerated.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from steppe.diagnostics.flatness import local_entropy_enumerated
+    >>> from steppe.targets import paper_bernoulli
+    >>> entropy = local_entropy_enumerated(paper_bernoulli(), jnp.ones((1, 4)), coupling_variance=1.0)
+    >>> entropy.value.shape, entropy.standard_error.tolist()  # an exact sum has no error
+    ((1,), [0.0])
     """
 
     value: np.ndarray
@@ -73,6 +82,16 @@ def local_entropy_enumerated(target: Target, centers: ArrayLike, coupling_varian
         Points of shape `(..., *domain.shape)`, states or not.
     coupling_variance
         `η > 0`. Raising it widens the radius.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from steppe.diagnostics.flatness import local_entropy_enumerated
+    >>> from steppe.targets import qubo
+    >>> flat = qubo([[0, 0], [0, 0]])  # all four states have U = 0
+    >>> entropy = local_entropy_enumerated(flat, jnp.zeros((1, 2)), coupling_variance=1.0)
+    >>> bool(np.allclose(entropy.value, 2 * np.log(1 + np.exp(-0.5))))
+    True
     """
     η = positive_variance("local_entropy_enumerated", coupling_variance)
     domain, table = target.domain, log_table(target)
@@ -120,6 +139,15 @@ def local_entropy_ball(
     Notes
     -----
     A lower bound of `F(θ; η)`, tight where `η` keeps the weight within the ball.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp, numpy as np
+    >>> from steppe.diagnostics.flatness import local_entropy_ball
+    >>> from steppe.targets import ising_lattice
+    >>> ball = local_entropy_ball(ising_lattice((3, 3), coupling=0.0), jnp.ones((1, 9)), radius=1)
+    >>> np.exp(ball.value).round(3).tolist()  # the state and its nine neighbours, all of weight 1
+    [10.0]
     """
     η = (
         math.inf

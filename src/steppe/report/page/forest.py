@@ -31,16 +31,7 @@ STYLE = """\
 .forest .slight { stroke: #0a7a8f; fill: #0a7a8f }
 .forest .none { stroke: #57606a; fill: #57606a }
 .forest .fails { stroke: #cf222e; fill: #cf222e }
-.forest .open { stroke: #9a6700; fill: #9a6700 }
-@media (prefers-color-scheme: dark) {
-.forest text { fill: #ddd }
-.forest .quiet { fill: #aaa }
-.forest .shown { stroke: #3fb950; fill: #3fb950 }
-.forest .slight { stroke: #39c5cf; fill: #39c5cf }
-.forest .none { stroke: #9ea7b3; fill: #9ea7b3 }
-.forest .fails { stroke: #ff7b72; fill: #ff7b72 }
-.forest .open { stroke: #e3b341; fill: #e3b341 }
-}"""
+.forest .open { stroke: #9a6700; fill: #9a6700 }"""
 
 
 def draw_forest(groups: Sequence[tuple[str, Sequence[Verdict]]], *, is_alone: bool = False) -> str:
@@ -54,7 +45,7 @@ def draw_forest(groups: Sequence[tuple[str, Sequence[Verdict]]], *, is_alone: bo
     groups
         Verdicts by title.
     is_alone
-        Whether it is a file of its own and brings its style; a page has it among its own.
+        Whether it is a file of its own and brings its style, for a light ground; a page has it among its own.
     """
     top, parts = 30, [_draw_axis()]
     for title, verdicts in groups:

@@ -58,6 +58,15 @@ class Adapt:
         Adapt all chains together to the mean over chains, instead of each alone. The sum is made in whole
         numbers, so it does not depend on the number of devices or processes; the draws then depend on the
         number of chains.
+
+    Examples
+    --------
+    >>> import jax, steppe
+    >>> target = steppe.targets.ising_lattice((4, 4), coupling=0.2)
+    >>> adapt = steppe.Adapt(acceptance=0.8)
+    >>> run = steppe.sample(target, steppe.dmala(), key=jax.random.key(0), num_draws=200, adapt=adapt)
+    >>> bool(abs(run.data.sample_stats["acceptance_rate"].mean() - 0.8) < 0.1)
+    True
     """
 
     acceptance: float | None = TARGET_ACCEPTANCE

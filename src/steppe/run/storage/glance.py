@@ -9,10 +9,11 @@ import numpy as np
 
 from steppe.errors import DamagedRunError
 from steppe.run.storage import journal as lines
-from steppe.run.storage.directory import RECORD, ROWS, RunDirectory
+from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.durable import digest, read_bytes, read_json, seal_json
 from steppe.run.storage.journal import RowLayout, read_newest, read_opening
 from steppe.run.storage.record import Commit, RunRecord
+from steppe.run.storage.run_files import RECORD, ROWS
 from steppe.run.storage.shards import find_run, join_records
 from steppe.trace import join
 

@@ -17,9 +17,10 @@ from steppe.arguments import checked
 from steppe.atomic import make_directory, sync_directory
 from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
 from steppe.run.plan import Shard
-from steppe.run.storage.directory import FILES, Depth, Look, RunDirectory
+from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.durable import TEMPORARY, Column, take_lock
 from steppe.run.storage.record import RunRecord, ShardRecord, first_difference
+from steppe.run.storage.run_files import FILES, Depth, Look
 
 Rows = dict[str, np.ndarray]
 # Rows that are copied together.
@@ -319,6 +320,17 @@ def merge_shards(parts: Sequence[str | Path] | str | Path, out: str | Path) -> P
         The directory that was given to every shard as `out`, or the directories of the shards themselves.
     out
         Directory to write to; must be empty or new.
+
+    Examples
+    --------
+    >>> import jax, steppe, tempfile
+    >>> target, path = steppe.targets.paper_bernoulli(), tempfile.mkdtemp()
+    >>> common = {"key": jax.random.key(0), "num_draws": 50, "out": path + "/a"}
+    >>> for index in range(2):  # two jobs that never talk to each other
+    ...     _ = steppe.sample(target, steppe.gibbs(), shard=(index, 2), **common)
+    >>> merged = steppe.merge_shards(path + "/a", path + "/b")
+    >>> steppe.open_run(merged).levels.shape
+    (4, 50, 4)
     """
     shards, out = _find(parts), Path(out)
     join_records(shards)

@@ -77,15 +77,18 @@ def test_the_list_names_every_suite_and_unknown_ones_are_refused_with_near_names
         bench("gset-smal")
     with pytest.raises(RunError, match="seconds"):
         bench("gset-small", seconds=0.0)
-    assert set(METHODS) == {"steppe", "dwave", "qqa", "cpsat", "tabu"}
+    assert set(METHODS) == {"steppe", "isco", "dwave", "qqa", "cpsat", "tabu"}
 
 
 def test_a_suite_writes_results_and_a_page(tmp_path, monkeypatch):
     from steppe_bench.command import bench
 
     monkeypatch.setitem(SUITES, "square", small_suite())
-    bench("square", seeds=1, methods="steppe", out=tmp_path)
-    assert json.loads((tmp_path / "square" / "results.json").read_text())["title"] == "A square"
+    bench("square", seeds=1, only="square", methods="steppe", out=tmp_path)
+    results = json.loads((tmp_path / "square" / "results.json").read_text())
+    assert results["title"] == "A square"
+    command = results["provenance"]["command"]
+    assert command == "steppe bench square --seeds 1 --only square --methods steppe"
     assert (tmp_path / "report.html").exists()
 
 

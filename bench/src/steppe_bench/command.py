@@ -1,5 +1,6 @@
 """`steppe bench`: run a suite of benchmarks, and say what came out beside what was published."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -45,8 +46,8 @@ def bench(
     only
         Only these instances, separated by commas.
     methods
-        Only these methods, separated by commas: `steppe`, and where they are installed `dwave`, `qqa`,
-        `cpsat` and `tabu`.
+        Only these methods, separated by commas: `steppe`, `isco`, and where they are installed `dwave`,
+        `qqa`, `cpsat` and `tabu`.
     quick
         The first instances only, one seed.
     out
@@ -77,6 +78,7 @@ def bench(
         methods=None if methods is None else [name.strip() for name in methods.split(",")],
         report=_say,
         out=out / suite,
+        command=_write_command(suite, seeds=seeds, seconds=seconds, only=only, methods=methods, quick=quick),
     )
     results.save(out / suite)
     page = write_page(out)
@@ -85,6 +87,17 @@ def bench(
         return
     Console(highlight=False).print(render(results))
     sys.stdout.write(f"Page: {page}\n")
+
+
+def _write_command(suite: str, **options: str | float | None) -> str:
+    """The command with the options that were given, so that a record says how to make it again."""
+    given = {name: value for name, value in options.items() if value not in (None, False)}
+    words = [f"--{name}" if value is True else f"--{name} {_quote(value)}" for name, value in given.items()]
+    return " ".join(["steppe bench", suite, *words])
+
+
+def _quote(value: str | float) -> str:
+    return shlex.quote(value) if isinstance(value, str) else f"{value:g}"
 
 
 def _say(line: str) -> None:

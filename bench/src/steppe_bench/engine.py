@@ -38,6 +38,7 @@ def carry_out(
     methods: Sequence[str] | None,
     report: Callable[[str], None],
     out: Path | None = None,
+    command: str = "",
 ) -> Results:
     """Run a suite and return its results.
 
@@ -56,6 +57,8 @@ def carry_out(
     out
         Directory that keeps every number as soon as it is there. Numbers of the same commit, time and suite
         that stand there already are taken, so that what was interrupted goes on.
+    command
+        What was asked for, to be kept beside the numbers.
     """
     wanted = None if methods is None else [find_name(method, METHODS, "method") for method in methods]
     software = describe_software()
@@ -83,7 +86,7 @@ def carry_out(
         for row in rows
         if row.instance in asked and row.seed < seeds and (wanted is None or row.method in wanted)
     ]
-    return tabulate(name, suite, instances, rows, seeds=seeds, seconds=seconds)
+    return tabulate(name, suite, instances, rows, seeds=seeds, seconds=seconds, command=command)
 
 
 def _read_rows(out: Path | None, made_with: dict[str, object]) -> list[Row]:
@@ -101,7 +104,14 @@ def _write_rows(out: Path | None, made_with: dict[str, object], rows: list[Row])
 
 
 def tabulate(
-    name: str, suite: Suite, instances: Sequence[Instance], rows: Sequence[Row], *, seeds: int, seconds: float
+    name: str,
+    suite: Suite,
+    instances: Sequence[Instance],
+    rows: Sequence[Row],
+    *,
+    seeds: int,
+    seconds: float,
+    command: str = "",
 ) -> Results:
     """Return the table of scores, published values beside."""
     methods = list(dict.fromkeys(row.method for row in rows))
@@ -145,7 +155,7 @@ def tabulate(
             *(f"{row.instance}: {row.sentence}" for row in rows if row.sentence and row.seed == 0),
         ],
         provenance=Provenance.of_software(
-            describe_software(), command=f"steppe bench {name}", seeds=list(range(seeds))
+            describe_software(), command=command or f"steppe bench {name}", seeds=list(range(seeds))
         ),
     )
 

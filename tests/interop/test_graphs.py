@@ -172,6 +172,53 @@ def test_pairwise_targets_go_to_dimod_and_networkx_and_come_back():
     assert dimod.__version__
 
 
+def test_groups_formulas_and_constraints_go_to_dimod_with_their_energies():
+    pytest.importorskip("dimod")
+    edges = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2)]
+    tables = np.random.default_rng(0).normal(size=(4, 4, 3, 3))
+    tables = (tables + tables.transpose(1, 0, 3, 2)) * (1 - np.eye(4))[:, :, None, None]
+    for target in (
+        steppe.targets.coloring(edges, 3, inverse_temperature=2.0),
+        steppe.targets.partition(edges, 2, balance=0.3),
+        steppe.targets.block_model(edges, 3, inside=0.7, between=0.2),
+        steppe.targets.potts_tables(tables, [[0.1, 0.2, 0.3]] * 4),
+        steppe.targets.cnf([[1, -2, 3], [-1, 4], [2, 3, 4], [-4]], [1, 2, 3, 4], inverse_temperature=2.0),
+    ):
+        model = steppe.interop.to_dimod(target)
+        for position in np.asarray(target.domain.draw(jax.random.key(0), (4,))):
+            levels = np.asarray(target.domain.to_levels(position)).astype(int)
+            expected = -float(target.log_density(position)) / float(target.inverse_temperature)
+            found = float(model.energy(dict(enumerate(levels.tolist()))))
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_knapsack_and_linear_constraints_are_models_with_the_same_states_allowed():
+    pytest.importorskip("dimod")
+    qubo = steppe.targets.qubo([[-3.0, 1.0, 0.0], [0.0, -2.0, 0.5], [0.0, 0.0, -1.0]])
+    for target in (
+        steppe.targets.knapsack([3.0, 1.0, 2.0], [2.0, 1.0, 3.0], 4.0),
+        steppe.targets.linear_constraints(qubo, [[1, 1, 1], [1, -1, 0]], lower=[1, 0], upper=[2, 0]),
+    ):
+        model = steppe.interop.to_dimod(target)
+        for position in np.asarray(target.domain.enumerate()):
+            sample = dict(enumerate(position.astype(int).tolist()))
+            assert model.check_feasible(sample) == target.is_feasible(position)
+            sign = -1 if isinstance(target, steppe.targets.Knapsack) else 1
+            assert float(model.objective.energy(sample)) == sign * float(target.score(position))
+
+
+def test_colourings_and_groups_go_to_networkx_with_every_edge():
+    networkx = pytest.importorskip("networkx")
+    edges = [(0, 1), (1, 2), (2, 3), (0, 3), (0, 2)]
+    for target in (steppe.targets.coloring(edges, 3), steppe.targets.partition(edges)):
+        graph = steppe.interop.to_networkx(target)
+        assert networkx.utils.edges_equal(list(graph.edges()), edges)
+    with pytest.raises(steppe.errors.TargetError, match="to_dimod"):
+        steppe.interop.to_networkx(steppe.targets.potts_tables(np.zeros((3, 3, 2, 2))))
+    with pytest.raises(steppe.errors.TargetError, match="formulas, knapsacks"):
+        steppe.interop.to_dimod(steppe.targets.paper_bernoulli())
+
+
 @pytest.mark.slow
 def test_the_dimod_sampler_finds_the_ground_state_and_has_the_interface():
     dimod = pytest.importorskip("dimod")

@@ -63,6 +63,11 @@ def table_sum(levels):
     return coupled + sum(FIELD[i, levels[i]] for i in range(4))
 
 
+def excess(levels):
+    sums = np.asarray([WEIGHTS, [1, -1, 0, 0, 2]]) @ levels
+    return np.maximum(0, np.maximum(sums - [4, 1], [2, -1] - sums)).sum()
+
+
 NOT_JOINED = [pair for pair in itertools.combinations(range(6), 2) if pair not in EDGES]
 CASES = {
     "independent set": Case(
@@ -92,6 +97,16 @@ CASES = {
     "knapsack": Case(
         lambda: targets.knapsack([3.0, 1.0, 2.0, 5.0, 1.0], WEIGHTS, 4.0, penalty=7.0),
         lambda levels: levels @ [3.0, 1, 2, 5, 1] - 7 * max(0.0, levels @ np.asarray(WEIGHTS) - 4),
+    ),
+    "linear penalty": Case(
+        lambda: targets.linear_constraints(
+            targets.qubo(Q[:5, :5]),
+            [WEIGHTS, [1, -1, 0, 0, 2]],
+            lower=[2.0, -1.0],
+            upper=[4.0, 1.0],
+            penalty=3.0,
+        ),
+        lambda levels: -(levels @ Q[:5, :5] @ levels) - 3 * excess(levels),
     ),
     "coupling tables": Case(lambda: targets.potts_tables(TABLES, FIELD), table_sum),
     "sparse qubo": Case(
@@ -208,6 +223,51 @@ def test_overlap_of_communities_ignores_their_names():
     assert model.overlap(model.domain.from_levels(np.asarray([0, 1, 0, 1, 0, 1])), truth) < 0.5
 
 
+# ---- linear constraints -----------------------------------------------------------------------
+
+
+def test_linear_constraints_are_kept_and_the_restricted_distribution_is_exact():
+    inner = targets.qubo(Q[:4, :4])
+    target = targets.linear_constraints(inner, [[1, 1, 1, 1], [2, 0, 1, 0]], lower=[1, 0], upper=[2, 2])
+    states = np.asarray(target.domain.enumerate())
+    sums = states @ np.asarray([[1, 1, 1, 1], [2, 0, 1, 0]]).T
+    is_kept = ((sums >= [1, 0]) & (sums <= [2, 2])).all(axis=1)
+    weights = np.exp(np.asarray(jax.vmap(inner.log_density)(jnp.asarray(states)))) * is_kept
+    exact = weights / weights.sum()
+    np.testing.assert_allclose(target_distribution(target), exact, atol=1e-6)
+    matrix = np.asarray(transition_matrix(steppe.gibbs(num_updates=4, num_swaps=1), target))
+    assert matrix[is_kept][:, ~is_kept].max() == 0
+    np.testing.assert_allclose(exact @ matrix, exact, atol=2e-6)
+    for state, kept in zip(states, is_kept, strict=True):
+        assert target.is_feasible(target.repair(state))
+        assert target.is_feasible(state) == kept
+
+
+def test_a_sum_that_is_fixed_is_kept_by_swaps():
+    target = targets.linear_constraints(targets.qubo(Q[:4, :4]), np.ones(4), lower=2, upper=2)
+    matrix = np.asarray(transition_matrix(steppe.gibbs(num_updates=1, num_swaps=1), target))
+    exact = np.asarray(target_distribution(target))
+    reached = np.linalg.matrix_power(matrix, 200)[exact > 0]
+    np.testing.assert_allclose(reached, np.tile(exact, (6, 1)), atol=1e-5)
+
+
+def test_problems_without_constraint_say_so_and_counts_are_repaired():
+    for target in (
+        targets.spin_glass((3, 3)),
+        targets.potts_tables(TABLES, FIELD),
+        CASES["block model"].make(),
+    ):
+        state = target.domain.draw(jax.random.key(0))
+        assert target.is_feasible(state)
+        np.testing.assert_array_equal(target.repair(state), state)
+        expected = float(target.log_density(state))
+        np.testing.assert_allclose(float(target.score(state)), expected, rtol=1e-5)
+    counted = targets.fixed_counts(targets.coloring(EDGES, 3), (1, 2, 3))
+    repaired = counted.repair([2.0, 2.0, 0.0, 5.0, 1.0, 9.0])
+    assert counted.is_feasible(repaired)
+    assert float(counted.score(repaired)) == float(counted.inner.score(counted.to_state(repaired)))
+
+
 # ---- fixed counts -----------------------------------------------------------------------------
 
 
@@ -292,6 +352,31 @@ REFUSED = {
     "cardinality": (
         lambda: targets.fixed_counts(targets.qubo(Q), (2, 5)),
         r"\[2, 5\], which is 2 levels and 7",
+    ),
+    "bounds that cross": (
+        lambda: targets.linear_constraints(targets.qubo(Q), np.ones(6), lower=3, upper=2),
+        "from 3 to 2",
+    ),
+    "sum out of reach": (
+        lambda: targets.linear_constraints(targets.qubo(Q), np.ones(6), lower=7),
+        "from 0 to 6 in any state",
+    ),
+    "no bound": (lambda: targets.linear_constraints(targets.qubo(Q), np.ones(6)), "`lower`, `upper` or both"),
+    "coefficients": (
+        lambda: targets.linear_constraints(targets.qubo(Q), np.ones(5), upper=2),
+        r"each of 6 sites.*\(5,\)",
+    ),
+    "coefficient that is no number": (
+        lambda: targets.linear_constraints(targets.qubo(Q), [np.nan] * 6, upper=2),
+        "finite",
+    ),
+    "categories": (
+        lambda: targets.linear_constraints(targets.coloring(EDGES, 3), np.ones(6), upper=2),
+        "bits or spins",
+    ),
+    "negative penalty": (
+        lambda: targets.linear_constraints(targets.qubo(Q), np.ones(6), upper=2, penalty=-1.0),
+        "penalty",
     ),
     "probability": (lambda: targets.block_model([(0, 1)], 2, inside=1.0, between=0.1), "strictly between"),
     "tables": (

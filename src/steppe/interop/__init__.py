@@ -1,6 +1,7 @@
 """Bridges to the tools people already have; the packages themselves are imported when a bridge is used."""
 
 from steppe.interop.blackjax import BlackjaxMcmc, to_blackjax
+from steppe.interop.dimod_models import to_dimod
 from steppe.interop.dimod_networkx import from_bqm, from_networkx, to_bqm, to_networkx, to_sampleset
 from steppe.interop.numpyro import from_numpyro
 from steppe.interop.numpyro_kernel import NumpyroKernel
@@ -17,6 +18,7 @@ __all__ = [
     "from_torch",
     "to_blackjax",
     "to_bqm",
+    "to_dimod",
     "to_networkx",
     "to_sampleset",
 ]

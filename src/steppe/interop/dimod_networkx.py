@@ -7,6 +7,7 @@ full matrix, whichever is faster for the graph at hand.
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
@@ -16,7 +17,9 @@ from steppe.domain import Binary, Spin, Variable
 from steppe.errors import TargetError
 from steppe.optional import require
 from steppe.targets.checks import array_of_shape, choice, number, positive, real_array
+from steppe.targets.coupling_tables import TableBonds
 from steppe.targets.graphs import Graph, NetworkxGraph, read_graph
+from steppe.targets.groups import GroupModel
 from steppe.targets.pairwise import Pairwise
 from steppe.targets.qubo import bonds_of, max_cut
 
@@ -32,6 +35,10 @@ class BinaryQuadratic(Pairwise):
     def energy(self, position: Array) -> Array:
         """Energy of one position with its offset, smaller is better."""
         return -self.unscale(position)
+
+    def score(self, position: ArrayLike) -> Array:
+        """As `energy`, smaller is better."""
+        return self.energy(jnp.asarray(position))
 
 
 @checked(TargetError)
@@ -151,16 +158,19 @@ def to_bqm(target: Pairwise) -> Bqm:
 
 
 @checked(TargetError)
-def to_networkx(target: Pairwise) -> NetworkxGraph:
-    """Graph of networkx with the couplings of a pairwise target as `weight` of edges, fields of nodes.
+def to_networkx(target: Pairwise | GroupModel) -> NetworkxGraph:
+    """Graph of networkx: couplings of a target are `weight` of edges, fields on bits or spins that of nodes.
 
     Parameters
     ----------
     target
-        A pairwise target on bits or spins.
+        A pairwise target, such as a cut, an independent set or a colouring; a partition or a block model.
     """
     networkx = require("networkx", "graphs", "`to_networkx`")
-    edges, strengths, fields, _ = _read_pairs("to_networkx", target)
+    if isinstance(target, Pairwise) and target.field.ndim == 1:
+        edges, strengths, fields, _ = _read_pairs("to_networkx", target)
+    else:
+        (edges, strengths), fields = list_couplings(target), np.zeros(target.domain.num_sites)
     graph = networkx.Graph()
     graph.add_nodes_from((site, {"weight": weight}) for site, weight in enumerate(fields.tolist()))
     graph.add_weighted_edges_from(zip(*edges.T.tolist(), strengths.tolist(), strict=True))
@@ -174,12 +184,17 @@ def _read_pairs(name: str, target: Pairwise) -> tuple[np.ndarray, np.ndarray, np
         raise TargetError(
             f"`{name}(target)` needs a pairwise target on bits or spins; {target.domain!r} has more levels."
         )
-    sources, ends, places = target.interactions
-    once = sources < ends
-    strengths = np.asarray(form.strengths, float)
+    return *list_couplings(target), np.asarray(target.field, float), float(target.offset)
+
+
+def list_couplings(target: Pairwise | GroupModel) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of sites, each once, and the couplings of their agreement or product."""
+    if isinstance(target.bonds, TableBonds):
+        raise TargetError("A table of couplings for every pair is no number for it. Use `to_dimod(target)`.")
+    sources, ends, places = target.bonds.pairs()
+    once, strengths = sources < ends, np.asarray(target.bonds.strengths, float)
     of_pairs = np.full(len(sources), float(strengths)) if places is None else strengths[np.asarray(places)]
-    edges = np.stack([sources, ends], axis=1)[once]
-    return edges, of_pairs[once], np.asarray(target.field, float), float(target.offset)
+    return np.stack([sources, ends], axis=1)[once], of_pairs[once]
 
 
 def _from_energy(

@@ -17,6 +17,7 @@ from steppe.targets.groups import (
 )
 from steppe.targets.ising import ising, ising_graph, ising_lattice
 from steppe.targets.knapsack import Knapsack, knapsack
+from steppe.targets.linear_constraints import LinearConstraints, LinearPenalty, linear_constraints
 from steppe.targets.mixture import (
     PlantedMixture,
     mixture,
@@ -39,6 +40,8 @@ __all__ = [
     "FixedCounts",
     "Formula",
     "Knapsack",
+    "LinearConstraints",
+    "LinearPenalty",
     "NodeSet",
     "Partition",
     "PlantedMixture",
@@ -58,6 +61,7 @@ __all__ = [
     "ising_lattice",
     "knapsack",
     "layerwise_gibbs",
+    "linear_constraints",
     "max_cut",
     "mixture",
     "mixture_local_entropy",

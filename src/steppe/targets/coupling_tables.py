@@ -89,7 +89,8 @@ def potts_tables(
     ----------
     couplings
         `J`, of shape `(sites, sites, levels, levels)` as direct-coupling analysis writes it, with
-        `J[i, j, a, b] = J[j, i, b, a]`; or with `edges` of shape `(num_edges, levels, levels)`.
+        `J[i, j, a, b] = J[j, i, b, a]`; or with `edges` of shape `(num_edges, levels, levels)`. Files are
+        read by `potts_tables(*steppe.datasets.read_dca(path))`.
     field
         `h`: one number, one per level, or a table of sites × levels.
     edges

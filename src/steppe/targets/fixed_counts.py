@@ -6,6 +6,7 @@ state, so the distribution over states is the target's own, restricted.
 """
 
 from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -18,6 +19,20 @@ from steppe.domain import Permutation
 from steppe.errors import TargetError
 from steppe.target import Target
 from steppe.targets.checks import count
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """A problem that counts what a position is worth."""
+
+    def score(self, position: ArrayLike) -> Array: ...  # noqa: D102
+
+
+def score_inner(target: Target, position: ArrayLike) -> Array:
+    """Score of a position by the target without a constraint."""
+    if not isinstance(target, Scored):
+        raise TargetError(f"`score(position)`: {type(target).__name__} has no score of its own.")
+    return target.score(position)
 
 
 class FixedCounts(Target):
@@ -60,6 +75,15 @@ class FixedCounts(Target):
         levels = jnp.asarray(np.repeat(np.arange(len(self.counts)), self.counts))[markers]
         ordered = jnp.argsort(levels, stable=True)
         return jnp.zeros_like(position).at[ordered].set(jnp.arange(len(position), dtype=position.dtype))
+
+    def score(self, position: ArrayLike) -> Array:
+        """Score of the state that an arrangement stands for, where the target without constraint has one."""
+        return score_inner(self.inner, self.to_state(position))
+
+    def repair(self, position: ArrayLike) -> Array:
+        """Return an arrangement with the markers in the order of these numbers, each once."""
+        order = np.argsort(np.asarray(position), kind="stable")
+        return jnp.asarray(np.argsort(order), jnp.result_type(float))
 
     def is_feasible(self, position: ArrayLike) -> bool:
         """Whether every marker is at one site, which swaps keep so."""

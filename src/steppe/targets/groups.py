@@ -115,6 +115,14 @@ class GroupModel(Target):
         """The groups numbered in the order in which nodes have them."""
         return number_by_appearance(position)
 
+    def is_feasible(self, position: ArrayLike) -> bool:
+        """Always: there is no constraint."""
+        return True
+
+    def repair(self, position: ArrayLike) -> Array:
+        """Return the position as it is: there is no constraint."""
+        return jnp.asarray(position)
+
     def sizes(self, position: ArrayLike) -> Array:
         """Number of nodes of every group."""
         return jnp.asarray(position).sum(axis=-2)

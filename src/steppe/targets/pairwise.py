@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from steppe.numerics import total
 from steppe.target import Incremental, Target
@@ -46,6 +47,18 @@ class Pairwise(Target):
         """`U / β` at a position."""
         values = self._values(position)
         return self._unscale(values, self.bonds.sums(values))
+
+    def score(self, position: ArrayLike) -> Array:
+        """`U / β` of one position, larger is better; problems that count otherwise say so."""
+        return self.unscale(jnp.asarray(position))
+
+    def is_feasible(self, position: ArrayLike) -> bool:
+        """Always: there is no constraint."""
+        return True
+
+    def repair(self, position: ArrayLike) -> Array:
+        """Return the position as it is: there is no constraint."""
+        return jnp.asarray(position)
 
     def value_and_grad(self, position: Array) -> tuple[Array, Array]:
         """`U` and its gradient from one product with `J`."""

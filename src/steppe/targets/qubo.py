@@ -55,14 +55,6 @@ class Qubo(Pairwise):
         """As `objective`."""
         return self.objective(jnp.asarray(position))
 
-    def is_feasible(self, position: ArrayLike) -> bool:
-        """Always: there is no constraint."""
-        return True
-
-    def repair(self, position: ArrayLike) -> Array:
-        """Return the position as it is: there is no constraint."""
-        return jnp.asarray(position)
-
 
 class MaxCut(Pairwise):
     """A graph whose nodes are to be split in two parts."""
@@ -74,14 +66,6 @@ class MaxCut(Pairwise):
     def score(self, position: ArrayLike) -> Array:
         """As `cut_value`."""
         return self.cut_value(jnp.asarray(position))
-
-    def is_feasible(self, position: ArrayLike) -> bool:
-        """Always: there is no constraint."""
-        return True
-
-    def repair(self, position: ArrayLike) -> Array:
-        """Return the position as it is: there is no constraint."""
-        return jnp.asarray(position)
 
     def canonical(self, position: Array) -> Array:
         """The cut with the first node in the upper part: its mirror image is the same cut."""

@@ -34,10 +34,10 @@ def main():
     target, test = binary_network(x, y, hidden=16), binary_network(x_test, y_test, hidden=16)
     lines = {}
     for name, recipe in RECIPES.items():
-        copies = 5 if name == "robust_ensemble" else 1
+        replicas = 5 if name == "robust_ensemble" else 1
         cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.02, 1.0))
         best = steppe.anneal(
-            target, recipe, cooling, key=jax.random.key(0), num_steps=BUDGET // (4 * copies), num_chains=4
+            target, recipe, cooling, key=jax.random.key(0), num_steps=BUDGET // (4 * replicas), num_chains=4
         )
         states = np.asarray(best.position).reshape(4, -1, *target.domain.shape)[:, 0]  # one copy per chain
         errors = [mean_error(network, states) for network in (target, test)]
@@ -51,8 +51,8 @@ def mean_error(network, states):
     return float(-jax.vmap(network.log_density)(jnp.asarray(states)).mean() / network.temperature)
 
 
-def flipped(states, fraction, num_copies=50):
-    noise = np.random.default_rng(1).random((num_copies, *states.shape)) < fraction
+def flipped(states, fraction, num_replicas=50):
+    noise = np.random.default_rng(1).random((num_replicas, *states.shape)) < fraction
     return np.abs(states - noise).reshape(-1, states.shape[-1])
 
 

@@ -1,4 +1,4 @@
-"""Train a restricted Boltzmann machine on handwritten digits with persistent chains, then sample it.
+"""Train a RBM on handwritten digits with persistent chains, then sample it.
 
     python examples/digits_rbm.py
 
@@ -22,14 +22,14 @@ NUM_HIDDEN, NUM_UPDATES = 64, 4000
 
 def main():
     bits = (load("digits").train.x > 0.5).astype(float)
-    machine = train_rbm(bits, NUM_HIDDEN, key=jax.random.key(0), num_updates=NUM_UPDATES)
-    fit = log_likelihood(machine.target, bits, jax.random.key(1))
+    trained = train_rbm(bits, NUM_HIDDEN, key=jax.random.key(0), num_updates=NUM_UPDATES)
+    fit = log_likelihood(trained.target, bits, jax.random.key(1))
     print(f"log-likelihood {fit.value:.2f} nats per image, ± {fit.standard_error:.2f} from the normaliser")
     run = steppe.sample(
-        machine.target, steppe.dmala(), key=jax.random.key(2), num_chains=16, num_warmup=1000, num_draws=1000
+        trained.target, steppe.dmala(), key=jax.random.key(2), num_chains=16, num_warmup=1000, num_draws=1000
     )
     print(run.summary())
-    draw(bits[:16], run.levels[:, -1], machine.history)
+    draw(bits[:16], run.levels[:, -1], trained.history)
 
 
 @style.apply()

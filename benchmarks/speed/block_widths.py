@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 import steppe
+from speed.harness import stamp
 from speed.ours import random_rbm
 from steppe.run.chain_blocks import choose_chain_block
 from steppe.targets import ising_lattice
@@ -84,7 +85,7 @@ def main() -> None:
         if given.only not in name:
             continue
         for num_chains in given.chains:
-            entry = {"cell": name, "num_chains": num_chains, **measure(target, recipe, num_chains)}
+            entry = {"cell": name, "num_chains": num_chains, **measure(target, recipe, num_chains), **stamp()}
             print(json.dumps(entry), flush=True)
             found.append(entry)
             best = min(entry["times"], key=entry["times"].__getitem__)

@@ -21,6 +21,15 @@ def pin() -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
+def stamp() -> dict[str, str | float]:
+    """What a record names beside its figures: the commit, the processor, and how busy the machine was."""
+    from steppe.run.storage.identity import describe_software  # starts jax, which comes after `pin`
+
+    software = describe_software()
+    found = {"commit": software.get("commit", ""), "cpu": software["cpu"]}
+    return {**found, "load": round(os.getloadavg()[0], 1)}
+
+
 class Case(NamedTuple):
     """Something to time.
 

@@ -38,6 +38,7 @@ from thrml import Block, SamplingSchedule, SpinNode, sample_states
 from thrml.models import IsingEBM, IsingSamplingProgram, hinton_init
 
 import steppe
+from speed.harness import stamp
 from steppe.target.interactions import Interactions, color_sites
 from steppe.targets import ising, ising_graph, ising_lattice, paper_bernoulli, potts
 from steppe.targets.bernoulli import PAPER_PROBABILITIES
@@ -112,7 +113,15 @@ def torus(*lengths: int) -> np.ndarray:
 def cells() -> Iterator[Cell]:
     """Every target that is compared on."""
     rng = np.random.default_rng(0)
-    for length, temperature, num_draws in ((32, 3.0, 2000), (32, 2.3, 1500), (64, 2.3, 800)):
+    lattices = (
+        (32, 3.0, 2000),
+        (32, 2.3, 1500),
+        (64, 3.0, 1000),
+        (64, 2.3, 800),
+        (128, 3.0, 400),
+        (128, 2.3, 400),
+    )
+    for length, temperature, num_draws in lattices:
         edges = torus(length, length)
         target, strengths = (
             ising_lattice((length, length), 1 / temperature),
@@ -341,6 +350,7 @@ def row(peer: Peer) -> dict:
         "effective_squares_per_second": None if of_square is None else of_square / seconds,
         "mean": float(values.mean()),
         "standard_error": float(values.std() / effective**0.5),
+        **stamp(),
     }
     print(json.dumps(found), flush=True)
     return found

@@ -25,6 +25,7 @@ import networkx as nx
 import numpy as np
 
 import steppe
+from speed.harness import stamp
 from steppe.samplers import Recipe
 from steppe.targets import ising_graph, ising_lattice
 
@@ -188,7 +189,7 @@ def main() -> None:
     for name, measure, asked in figures():
         if given.only not in name:
             continue
-        found[name] = {"measured": measure(), "asked": asked}
+        found[name] = {"measured": measure(), "asked": asked, **stamp()}
         print(name, found[name], flush=True)
         given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")

@@ -8,6 +8,7 @@ example is written as a notebook beside the page, to be downloaded.
 
 import ast
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -71,21 +72,38 @@ def _write_cell(name, kind, source):
 
 
 def write_page(examples):
-    """A section per example: its title, its picture, what it does, where it is."""
+    """A grid of thumbnails, then a section per example: its title, its picture, what it does, where it is."""
     lead = (
         "Programs of `examples/`, one question and one picture each. `python examples/NAME.py` runs one and "
         "leaves the picture in `out/examples/`; each can be downloaded as a notebook."
     )
-    parts = ["# Gallery", lead]
-    for path in examples:
-        text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        title, _, rest = text.partition("\n")
-        body = rest.replace(f"    python examples/{path.stem}.py", "").strip()
-        picture = THUMBNAILS / f"{path.stem}.png"
-        shown = [f"![{title}](images/gallery/{path.stem}.png)"] if picture.exists() else []
+    told = {path: _read_docstring(path) for path in examples}
+    grid = [
+        f"[![]({_name_picture(path)}) {_shorten(title)}](#gallery-{path.stem})"
+        for path, (title, _) in told.items()
+    ]
+    parts = ["# Gallery", lead, "\n\n".join(["::::{container} gallery", *grid, "::::"])]
+    for path, (title, body) in told.items():
         where = f"`examples/{path.stem}.py` · {{download}}`notebook <notebooks/{path.stem}.ipynb>`"
-        parts += [f"## {title.rstrip('.')}", *shown, body, where]
+        shown = f"![{title}]({_name_picture(path)})"
+        parts += [f"(gallery-{path.stem})=", f"## {title.rstrip('.')}", shown, body, where]
     return "\n\n".join(parts) + "\n"
+
+
+def _name_picture(path):
+    return f"images/gallery/{path.stem}.png"
+
+
+def _read_docstring(path):
+    """Title and text of an example, without the line that runs it."""
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    title, _, rest = text.partition("\n")
+    return title, rest.replace(f"    python examples/{path.stem}.py", "").strip()
+
+
+def _shorten(title):
+    """The first sentence or clause of a title."""
+    return re.split(r"(?<=[?.:])\s", title)[0].rstrip(".:")
 
 
 if __name__ == "__main__":

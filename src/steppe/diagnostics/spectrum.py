@@ -83,7 +83,7 @@ def interaction_spectrum(
     This is not a measure of flatness. A Hessian belongs to an extension of `U` to the reals, and `π` does
     not know it: adding `(κ/2) Σ θ_i(1 − θ_i)` shifts every eigenvalue by `−κ` and changes no state. The
     multilinear extension is fixed here; its diagonal is zero, so eigenvalues sum to zero at every state,
-    and the matrix says nothing about slopes: read it as pairwise interaction strength, beside
+    and the matrix says nothing about gradients: read it as pairwise interaction strength, beside
     `single_site_differences`. Errors are bootstrapped over states and hold for independent ones; correlated
     draws
     know less. Cost: one table of differences per site and state, and an eigendecomposition.

@@ -150,7 +150,10 @@ def move(uniforms: Array, log_weights: Array, current: Array, overrelaxation: Ar
         place = jnp.where(rest <= 1, close, jnp.where(uniforms < overrelaxation, turned, fresh))
         return _find_level(place, weights, last)
 
-    return materialize(invert, uniforms, _weigh(log_weights), current, overrelaxation)
+    # Draws in one long row: XLA vectorises the last axis of arrays with several.
+    row, weights = uniforms.reshape(-1), _weigh(log_weights.reshape(len(log_weights), -1))
+    current = jnp.broadcast_to(current, uniforms.shape).reshape(-1)
+    return materialize(invert, row, weights, current, overrelaxation).reshape(uniforms.shape)
 
 
 def _weigh(log_weights: Array) -> Array:

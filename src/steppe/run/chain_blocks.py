@@ -52,7 +52,8 @@ def choose_chain_block(sampler: Sampler, num_chains: int) -> int:
         return 1
     ladder = find_tempered(recipe)
     num_states = (sampler.replicas or 1) * (1 if ladder is None else ladder.num_rungs)
-    size = 4 * math.prod(domain.shape) * num_states
+    # Chains that stand last are held by their levels while they are swept.
+    size = 4 * (domain.num_sites if sampler.chains_last else math.prod(domain.shape)) * num_states
     lanes = MAX_LANES_LAST if sampler.chains_last else MAX_LANES
     most = min(max(BLOCK_BYTES // size, 1), MAX_LANES_TOGETHER if is_together else lanes)
     num_blocks = -(-num_chains // most)

@@ -142,7 +142,7 @@ def committee(
         `"full"`: every unit sees all inputs. `"tree"`: each sees its own part of them, in order, so their
         number must be a multiple of `K`.
     sharpness
-        `κ > 0`: the price of a wrong answer.
+        `κ > 0`: what a wrong answer costs.
     gain
         `γ > 0`: raising it brings soft votes closer to signs.
     inverse_temperature

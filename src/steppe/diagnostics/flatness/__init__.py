@@ -1,4 +1,4 @@
-"""How flat the landscape is around states: pure functions of states and target.
+"""How flat a log-density is around states: pure functions of states and target.
 
 Every result carries `U` of the states beside the statistic, an error where it is an estimate, and the
 exact value under `π` where the domain is small enough to enumerate.

@@ -3,6 +3,7 @@
 Each says how chains enter and leave a sweep, what the log-weights of a colour's sites are, and how they move.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -113,19 +114,17 @@ class Agreements(NamedTuple):
     ) -> tuple[Array, Array, int]:
         """Move the sites of one colour; return what they add to the sum over sites and pairs."""
         early, late = self._sums(values, color)
-        field = self._field(color)
+        field = jnp.broadcast_to(self._field(color), early.shape)
         weights = materialize(
             lambda first, second, field, scale: scale * (first + second + field),
-            early,
-            late,
-            field,
+            *(table.reshape(len(table), -1) for table in (early, late, field)),
             self._scale,
-        )
+        ).reshape(field.shape)
         new = draws.move(uniforms, weights, color.slice(values), overrelaxation)
         values = color.write(values, new)
-        table = jnp.broadcast_to(early + field, weights.shape)
-        chosen = jnp.asarray(sum(jnp.where(new == k, row, 0) for k, row in enumerate(table)))
-        return values, _sum_columns(color.keep_own(chosen)), 0
+        row, table = new.reshape(-1), (early + field).reshape(len(field), -1)
+        chosen = sum(jnp.where(row == k, terms, 0) for k, terms in enumerate(table))
+        return values, _sum_columns(color.keep_own(jnp.asarray(chosen).reshape(new.shape))), 0
 
     def leave(self, values: Array, total: Array) -> tuple[Array, Array]:
         """Return positions and their log-densities."""
@@ -147,17 +146,26 @@ class Agreements(NamedTuple):
 
     def _is_at(self, levels: Array) -> Array:
         """Whether a site is at a level, an axis of levels in front."""
-        return levels == jnp.arange(self._num_levels)[:, None, None]
+        return levels == jnp.arange(self._num_levels)[:, None]
 
     def _field(self, color: Color | PaddedColor) -> Array:
         return self.form.field[color.sites].T[..., None]
 
     def _sums(self, values: Array, color: Color | PaddedColor) -> tuple[Array, Array]:
-        def count(own: Array, strength: Array) -> Array:
-            return strength * self._is_at(materialize(_gather, values, own))
+        shape = len(color.sites), values.shape[1]
 
-        shape = self._num_levels, len(color.sites), values.shape[1]
-        return _split_sums(self.form, color, count, jnp.zeros(shape, self.form.field.dtype))
+        def count(own: Array, strength: Array) -> Array:
+            strength = jnp.broadcast_to(strength, shape).reshape(-1)
+            # In one long row, as everything else: XLA vectorises the last axis of arrays with several.
+            return strength * self._is_at(materialize(_gather, values, own).reshape(-1))
+
+        zero = jnp.zeros((self._num_levels, math.prod(shape)), self.form.field.dtype)
+        early, late = _split_sums(self.form, color, count, zero)
+
+        def unfold(table: Array) -> Array:
+            return jnp.broadcast_to(table, zero.shape).reshape(self._num_levels, *shape)
+
+        return unfold(early), unfold(late)
 
 
 class Conditionals(NamedTuple):

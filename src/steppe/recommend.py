@@ -92,14 +92,20 @@ def recommend(target: Target) -> Recommendation:
 
 
 def recommend_for_search(target: Target) -> Recommendation:
-    """Recommend a recipe to anneal a target with: as for sampling, but clusters do not help to search.
+    """Recommend a recipe to anneal a target with: as for sampling, with two exceptions.
+
+    Clusters do not help to search. And where sites have so many neighbours that they rarely change, going
+    from change to change leaves out what colours look at in vain.
 
     Parameters
     ----------
     target
         What is to be searched.
     """
-    rule = next(rule for rule in RULES if rule.name != "swendsen_wang" and rule.applies(target))
+    left_out = {"swendsen_wang"}
+    if target.incremental is not None and (target.incremental.table_size or 1) > 1:
+        left_out.add("chromatic_gibbs")
+    rule = next(rule for rule in RULES if rule.name not in left_out and rule.applies(target))
     return Recommendation(rule.make(target), rule.reason)
 
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 # from: on Gset's G70, of 10 000 nodes, 48 chains found 99.67 % of the best known cut in 10 s, 16 99.76 %.
 MANY_CHAINS, FEW_CHAINS, VECTOR, WORD = 64, 4, 16, 32
 CACHE_BYTES = 2**19
+MANY_SITES = 4096
 DEFAULT_STEPS = 1000
 
 
@@ -310,7 +311,7 @@ def _read(
 
 def _choose_chains(sampler: Sampler) -> int:
     if not sampler.chains_last:
-        return FEW_CHAINS
+        return FEW_CHAINS if sampler.target.domain.num_sites < MANY_SITES else 1
     blocks = sampler.recipe.blocks
     is_packed = any(isinstance(block, ChromaticBlock) and block.spins is not None for block in blocks)
     num_vectors = CACHE_BYTES // (4 * VECTOR * math.prod(sampler.target.domain.shape))

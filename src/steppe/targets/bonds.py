@@ -3,12 +3,12 @@
 All three answer the same questions. `sums(values)` is `J @ values` for values of shape
 `(num_sites, ...)`; `batched_sums` the same for a stack of them. For moves of single sites, `init_cache`
 makes what must be remembered, `sums_at(cache, read, sites)` gives a few rows of `J @ values`, where
-`read(sites)` looks values up, and `update_cache(cache, site, change)` keeps the cache in step.
+`read(sites)` looks values up, and `update_cache(cache, site, value)` keeps the cache in step.
 """
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import ClassVar, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -22,8 +22,24 @@ from steppe.pytree import is_concrete
 from steppe.target.interactions import Interactions
 
 Read = Callable[[Array], Array]
+
+
+class Remembered(NamedTuple):
+    """`J @ values`, and the values: a position is not read while it is written, which would copy it."""
+
+    sums: Array
+    values: Array
+
+    def replace(self, site: Array, value: Array) -> tuple[Array, Array]:
+        """Return the values with a new one at a site, and the difference there."""
+        # Looked up by itself, and what is written depends on it: otherwise XLA would copy all values.
+        old = materialize(lambda values, site: values[site], self.values, site)
+        change = value - old
+        return self.values.at[site].set(old + change), change
+
+
 # What is remembered of `J @ values`: all of it, or nothing.
-Sums = Array | tuple[()]
+Sums = Remembered | tuple[()]
 
 # A padded neighbour list holds `num_sites · largest degree` entries. On one core with 100 chains, adding its
 # columns one after another was 6 times as fast as a sum by segments while about half of it was in use, and
@@ -31,12 +47,17 @@ Sums = Array | tuple[()]
 MAX_PADDING_OF_SUMS = 2
 # For single sites the list only has to fit in memory; a graph with a hub would not.
 MAX_PADDING_OF_LISTS = 16
+# Neighbours that are too many to be added up again for every site.
+MANY_NEIGHBOURS = 64
 
 
 class Bonds(eqx.Module):
     """A symmetric matrix `J` without diagonal."""
 
-    has_memory: ClassVar[bool] = False
+    @property
+    def has_memory(self) -> bool:
+        """Whether `J @ values` is remembered and kept in step with single changes."""
+        return False
 
     @property
     def lists_neighbours(self) -> bool:
@@ -76,7 +97,7 @@ class Bonds(eqx.Module):
         """`J @ values` at a few sites."""
         raise NotImplementedError
 
-    def update_cache(self, cache: Sums, site: Array, change: Array) -> Sums:
+    def update_cache(self, cache: Sums, site: Array, value: Array) -> Sums:
         """Remember nothing."""
         return cache
 
@@ -86,7 +107,10 @@ class DenseBonds(Bonds):
 
     matrix: Array
 
-    has_memory = True
+    @property
+    def has_memory(self) -> bool:
+        """Yes."""
+        return True
 
     @property
     def strengths(self) -> Array:
@@ -103,16 +127,18 @@ class DenseBonds(Bonds):
 
     def init_cache(self, values: Array) -> Sums:
         """Remember all sums."""
-        return self.sums(values)
+        return Remembered(self.sums(values), values)
 
     def sums_at(self, cache: Sums, read: Read, sites: Array) -> Array:
         """Look the sums up."""
-        return jnp.asarray(cache)[sites]
+        assert isinstance(cache, Remembered)
+        return cache.sums[sites]
 
-    def update_cache(self, cache: Sums, site: Array, change: Array) -> Sums:
+    def update_cache(self, cache: Sums, site: Array, value: Array) -> Sums:
         """Add the row of the changed site."""
-        cache = jnp.asarray(cache)
-        return cache + _as_column(self.matrix[site], cache.ndim) * change
+        assert isinstance(cache, Remembered)
+        values, change = cache.replace(site, value)
+        return Remembered(cache.sums + _as_column(self.matrix[site], cache.sums.ndim) * change, values)
 
 
 class LatticeBonds(Bonds):
@@ -224,16 +250,25 @@ class GraphBonds(Bonds):
         All bonds one by one; `None` where lists are hardly padded and sums are made from them.
     num_sites
         Number of sites.
+    rows
+        The lists with a row per site, where sites have so many neighbours that sums are remembered: what is
+        far apart in memory would be looked up for every change.
     """
 
     lists: Lists | None
     arrows: Arrows | None
     num_sites: int = eqx.field(static=True)
+    rows: Lists | None = None
 
     @property
     def lists_neighbours(self) -> bool:
         """Whether the neighbours of one site can be had without looking at all bonds."""
         return self.lists is not None
+
+    @property
+    def has_memory(self) -> bool:
+        """Where sites have many neighbours."""
+        return self.rows is not None
 
     @property
     def strengths(self) -> Array:
@@ -274,8 +309,25 @@ class GraphBonds(Bonds):
 
         return jax.lax.scan(add, jnp.zeros_like(values), self.lists)[0]
 
+    def init_cache(self, values: Array) -> Sums:
+        """Remember all sums where sites have many neighbours."""
+        return Remembered(self.sums(values), values) if self.has_memory else ()
+
+    def update_cache(self, cache: Sums, site: Array, value: Array) -> Sums:
+        """Let the neighbours of the changed site know."""
+        if not isinstance(cache, Remembered):
+            return cache
+        assert self.rows is not None
+        neighbours, strengths = (array[site] for array in self.rows)
+        values, change = cache.replace(site, value)
+        return Remembered(
+            cache.sums.at[neighbours].add(_as_column(strengths, cache.sums.ndim) * change), values
+        )
+
     def sums_at(self, cache: Sums, read: Read, sites: Array) -> Array:
         """Sum over the neighbours of a few sites."""
+        if isinstance(cache, Remembered):
+            return cache.sums[sites]
         assert self.lists is not None
         values = read(self.lists.neighbours[:, sites])
         return jnp.sum(_as_column(self.lists.strengths[:, sites], values.ndim) * values, axis=0)
@@ -289,12 +341,14 @@ def graph_bonds(edges: np.ndarray, weights: Array, num_sites: int) -> GraphBonds
     strengths = weights[order % max(len(edges), 1)]
     degrees = np.bincount(ends, minlength=num_sites)
     padding = num_sites * max(int(degrees.max()), 1) / max(len(ends), num_sites)
-    lists = arrows = None
+    lists = arrows = rows = None
     if padding <= MAX_PADDING_OF_LISTS:
         lists = _pad_lists(sources, ends, degrees, strengths)
+        if len(lists.neighbours) > MANY_NEIGHBOURS:
+            rows = Lists(*(cast("Array", array.T.copy()) for array in lists))
     if padding > MAX_PADDING_OF_SUMS:
         arrows = Arrows(_indices(sources), _indices(ends), strengths)
-    return GraphBonds(lists, arrows, num_sites)
+    return GraphBonds(lists, arrows, num_sites, rows)
 
 
 def _pad_lists(sources: np.ndarray, ends: np.ndarray, degrees: np.ndarray, strengths: Array) -> Lists:

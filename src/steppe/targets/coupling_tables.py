@@ -1,7 +1,5 @@
 """Potts models with a table of couplings per pair of sites, as contact models of proteins have (DCA)."""
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -12,7 +10,7 @@ from steppe.domain import Categorical
 from steppe.errors import TargetError
 from steppe.target import Incremental
 from steppe.target.interactions import Interactions, PairForm
-from steppe.targets.bonds import Bonds, Read, Sums
+from steppe.targets.bonds import Bonds, Remembered
 from steppe.targets.checks import array_of_shape, positive, real_array
 from steppe.targets.pairwise import Pairwise
 
@@ -27,8 +25,6 @@ class TableBonds(Bonds):
     """
 
     matrix: Array
-
-    has_memory = True
 
     @property
     def strengths(self) -> Array:
@@ -50,26 +46,6 @@ class TableBonds(Bonds):
         square = self.matrix.reshape(rows.shape[1], rows.shape[1])
         return jnp.matmul(rows, square, precision="highest").reshape(stack.shape)
 
-    def init_cache(self, values: Array) -> Sums:
-        """Remember all sums."""
-        return self.sums(values)
-
-    def sums_at(self, cache: Sums, read: Read, sites: Array) -> Array:
-        """Look the sums up."""
-        return jnp.asarray(cache)[sites]
-
-    def update_cache(self, cache: Sums, site: Array, change: Array) -> Sums:
-        """Add the row of the new level and take that of the old one away."""
-        rows = self.matrix[site]
-        return jnp.asarray(cache) + rows[jnp.argmax(change)] - rows[jnp.argmin(change)]
-
-
-class TableSums(NamedTuple):
-    """What is remembered of a position: sums for every level of every site, and the levels."""
-
-    sums: Array
-    levels: Array
-
 
 class TablePotts(Pairwise):
     """Sites of several levels with a table of couplings for every pair."""
@@ -80,27 +56,28 @@ class TablePotts(Pairwise):
         return None
 
     @property
-    def incremental(self) -> Incremental[TableSums]:
+    def incremental(self) -> Incremental[Remembered]:
         """Sums for every level of every site; with many levels nearly every update changes its site."""
         return Incremental(self.init_sums, self.differences_from, self.update_sums, table_size=1)
 
-    def init_sums(self, position: Array) -> TableSums:
+    def init_sums(self, position: Array) -> Remembered:
         """Remember the sums and the levels."""
-        return TableSums(self.bonds.sums(position), self.domain.to_levels(position).astype(jnp.int32))
+        return Remembered(self.bonds.sums(position), self.domain.to_levels(position).astype(jnp.int32))
 
-    def differences_from(self, cache: TableSums, position: Array, sites: Array) -> Array:
+    def differences_from(self, cache: Remembered, position: Array, sites: Array) -> Array:
         """Exact differences of one-site changes at a few sites."""
-        return self.differences_at(cache.sums, position, sites)
+        rows = self.inverse_temperature * (cache.sums[sites] + self.field[sites])
+        return rows - jnp.take_along_axis(rows, cache.values[sites][:, None], axis=1)
 
-    def update_sums(self, cache: TableSums, position: Array, site: Array, level: Array) -> TableSums:
+    def update_sums(self, cache: Remembered, position: Array, site: Array, level: Array) -> Remembered:
         """Add the row of the new level and take that of the old one away.
 
         The position is not read: who reads it while it is written keeps a copy of it alive.
         """
         assert isinstance(self.bonds, TableBonds)
-        rows, old = self.bonds.matrix[site], cache.levels[site]
-        levels = cache.levels.at[site].add((level - old).astype(jnp.int32))
-        return TableSums(cache.sums + rows[level] - rows[old], levels)
+        rows = self.bonds.matrix[site]
+        levels, change = cache.replace(site, level.astype(jnp.int32))
+        return Remembered(cache.sums + rows[level] - rows[level - change], levels)
 
     def score(self, position: ArrayLike) -> Array:
         """`Σ_<ij> J_ij(k_i, k_j) + Σ_i h_i(k_i)`, larger is better."""

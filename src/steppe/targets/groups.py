@@ -18,11 +18,8 @@ from steppe.target import Incremental, Target
 from steppe.targets.bonds import GraphBonds, graph_bonds
 from steppe.targets.checks import count, number, positive, zeros
 from steppe.targets.graphs import Graph, GraphLike, as_host_array, read_graph, read_simple_graph
-from steppe.targets.pairwise import Pairwise
+from steppe.targets.pairwise import TABLE_SIZE, Pairwise
 from steppe.targets.qubo import bonds_of
-
-# A node rarely leaves its group, so that many are decided from one table.
-TABLE_SIZE = 256
 
 
 class Coloring(Pairwise):

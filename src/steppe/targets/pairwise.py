@@ -11,7 +11,10 @@ from jax.typing import ArrayLike
 from steppe.numerics import total
 from steppe.target import Incremental, Target
 from steppe.target.interactions import Interactions, PairForm
-from steppe.targets.bonds import Bonds, Sums
+from steppe.targets.bonds import Bonds, GraphBonds, Sums
+
+# Sites that are decided from one table where they rarely change.
+TABLE_SIZE = 256
 
 
 class Pairwise(Target):
@@ -107,7 +110,9 @@ class Pairwise(Target):
         """What the bonds remember, where they list neighbours."""
         if not self.bonds.lists_neighbours:
             return None
-        return Incremental(self.init_cache, self.differences_at, self.update_cache)
+        # Where sites have many neighbours each is nearly decided by them and rarely changes.
+        table_size = TABLE_SIZE if isinstance(self.bonds, GraphBonds) and self.bonds.has_memory else None
+        return Incremental(self.init_cache, self.differences_at, self.update_cache, table_size=table_size)
 
     def init_cache(self, position: Array) -> Sums:
         """Make what the bonds remember."""
@@ -122,8 +127,7 @@ class Pairwise(Target):
         """Keep what the bonds remember in step with a change of one site."""
         if not self.bonds.has_memory:
             return cache
-        change = self._values(self.domain.from_levels(level)) - self._values(position[site])
-        return self.bonds.update_cache(cache, site, change)
+        return self.bonds.update_cache(cache, site, self._values(self.domain.from_levels(level)))
 
     def _values(self, position: Array) -> Array:
         return 2 * position - 1 if self.reads_bits_as_spins else position

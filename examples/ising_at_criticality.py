@@ -4,6 +4,9 @@
 
 Swendsen–Wang beside Gibbs sweeps on a 24 × 24 lattice around J = ln(1 + √2)/2, where patches of all sizes
 make sweeps slow. Writes out/examples/ising_at_criticality.png.
+
+Result: at the critical point |m| = 0.690 ± 0.010 by clusters, from 285 effective draws of 2000, and 0.631 ±
+0.065 by sweeps, from 16.
 """
 
 from pathlib import Path

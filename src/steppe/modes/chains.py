@@ -14,11 +14,12 @@ from steppe.errors import StartError
 from steppe.kernel.cost import EvaluationCounter
 from steppe.kernel.start import check_start, flatten_start
 from steppe.kernel.start_search import search_starts
-from steppe.modes.members import MIN_CHAINS, Member
+from steppe.modes.members import MIN_CHAINS, ROBUST, Member, is_closed
 from steppe.run.anneal import Annealed, anneal
 from steppe.target import Target
 
-# Of the budget of a member: searches for valid starting positions may take this much.
+# Of the budget of a member: searches for valid starting positions may take this much. All positions are valid
+# where the robust target has a closed form.
 REDRAW_FRACTION = 0.1
 
 
@@ -54,10 +55,12 @@ def run_chains(
         check_start(target, initial, batched=True)
         given = np.asarray(initial)
         counter.record(values=len(given))
-    sizes = [member.split(int((1 - REDRAW_FRACTION) * budget)) for member, budget in shares]
+    is_free = any(member.name == ROBUST and is_closed(member.target) for member, _ in shares)
+    redrawn = 0.0 if is_free else REDRAW_FRACTION
+    sizes = [member.split(int((1 - redrawn) * budget)) for member, budget in shares]
     ends = np.cumsum([num_chains for num_chains, _ in sizes])
     # Of all members together: one program each, not one for every number of chains.
-    total = int(REDRAW_FRACTION * sum(budget for _, budget in shares))
+    total = int(redrawn * sum(budget for _, budget in shares))
     positions, num_drawn = _draw_starts(target, key, int(ends[-1]), given, total)
     counter.record(values=num_drawn)
     starts = np.split(positions, ends[:-1])

@@ -370,7 +370,7 @@ def _describe(schedule: Schedule, chains: Simulation, progress: Array) -> dict[s
     """Statistics of every chain after a step, and the hyper-parameters it moved with."""
     best, moving = chains.reduced, dict(schedule(progress))
     if chains.adapted is not None:
-        moving["step_size"] = jnp.exp(chains.adapted)
+        moving["step_size"] = jnp.exp(chains.adapted.log_step)
     every_chain = partial(jnp.broadcast_to, shape=best.current.shape)
     return {
         "progress": every_chain(progress),

@@ -277,10 +277,10 @@ def main():
     parser.add_argument("instances", type=int, nargs="?", default=20)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    before = time.process_time()
+    before, software = time.process_time(), describe_software()
     found = CASES[given.case](given.instances)
     found |= {
-        "software": describe_software(),
+        "software": software,
         "script": f"python benchmarks/flat_robust.py {given.case} {given.instances}",
         "cpu_seconds": round(time.process_time() - before, 1),
     }

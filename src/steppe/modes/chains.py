@@ -24,10 +24,11 @@ REDRAW_FRACTION = 0.1
 
 
 class Candidates(NamedTuple):
-    """States to search from, and the kind of chain that met each."""
+    """States to search from, the kind of chain that met each, and where chains began."""
 
     states: np.ndarray
     kinds: np.ndarray
+    starts: np.ndarray
 
 
 def run_chains(
@@ -80,7 +81,7 @@ def run_chains(
         states.append(met)
         kinds.append(np.full(len(met), index))
         report(index + 1)
-    return Candidates(np.concatenate(states), np.concatenate(kinds))
+    return Candidates(np.concatenate(states), np.concatenate(kinds), starts[0])
 
 
 def _draw_starts(

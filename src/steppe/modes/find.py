@@ -52,6 +52,8 @@ NUM_SEARCHED = 12
 # A mode that changes in fewer sites than this fraction is not an alternative.
 SEPARATION_FRACTION = 0.1
 NUM_CURVES = 4
+# Starts of chains from which local searches begin too.
+MAX_STARTS = 64
 
 
 @checked(RunError)
@@ -225,20 +227,35 @@ def _search(
     """Modes of the target, and of what is left of it where its tables are affordable."""
     if ROBUST in kinds:
         is_robust = met.kinds == kinds.index(ROBUST)
-        plain = Candidates(met.states[~is_robust], met.kinds[~is_robust])
+        plain = met._replace(states=met.states[~is_robust], kinds=met.kinds[~is_robust])
     else:
         plain, is_robust = met, np.zeros(len(met.kinds), bool)
     limit = counter.num_made + min(int(SEARCH_FRACTION * total), counter.num_left)
     found = search_locally(target, plain, len(kinds), counter, limit)
+    found = _search_from_starts(target, met, found, counter, limit)
     found = walk_plateaus(target, found, key, counter, limit)
     own = met.states[is_robust]
     highest = found.states[np.argsort(-found.log_density, kind="stable")[:8]]
     begin = np.concatenate([own, highest]) if len(own) else highest
     begun = np.full(len(begin), kinds.index(ROBUST) if ROBUST in kinds else kinds.index(PLAIN))
-    reached = _search_robust(target, after, Candidates(begin, begun), len(kinds), counter, total)
+    reached = _search_robust(
+        target, after, met._replace(states=begin, kinds=begun), len(kinds), counter, total
+    )
     parts = [found] if reached is None else [found, reached]
     merged = merge_same(*(np.concatenate([getattr(part, name) for part in parts]) for name in found._fields))
     return Found(*(array[np.isfinite(merged.log_density)] for array in merged))
+
+
+def _search_from_starts(
+    target: Target, met: Candidates, found: Found, counter: EvaluationCounter, limit: int
+) -> Found:
+    """Add the modes in whose basins chains began, where that is cheap: annealed chains end in high ones."""
+    starts, left = met.starts[:MAX_STARTS], limit - counter.num_made
+    if left < 2 * len(starts) * find_min_cost(target, counter):
+        return found
+    begin = met._replace(states=starts, kinds=np.zeros(len(starts), int))
+    more = search_locally(target, begin, found.visits.shape[1], counter, counter.num_made + left // 2)
+    return merge_same(*(np.concatenate(pair) for pair in zip(found, more, strict=True)))
 
 
 def _search_robust(

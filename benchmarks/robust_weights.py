@@ -13,7 +13,6 @@ Intervals are Student's, 95 %, over problems; differences are paired.
 
 import argparse
 import json
-import subprocess
 import time
 from functools import cache, partial
 from pathlib import Path
@@ -26,6 +25,7 @@ import numpy as np
 import steppe
 from steppe import datasets, targets
 from steppe.intervals import find_student_factor
+from steppe.run.storage.identity import describe_software
 from steppe.samplers.flip_fraction import coupling_variance_from_flip_fraction
 from steppe_edlp.flatness import focusing_bp
 
@@ -353,7 +353,7 @@ def main():
     parser.add_argument("--units", type=int, default=None, help="units of a committee or network")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    begun, tables = time.process_time(), {}
+    begun, tables, software = time.process_time(), {}, describe_software()
     units = given.units or (1 if given.case == "perceptron" else NUM_UNITS)
     if given.case in ("perceptron", "committee"):
         chosen = choose_all(partial(make_teacher_task, units, given.size, PILOT_LOAD), given)
@@ -364,12 +364,10 @@ def main():
         rows = given.rows or {"breast-cancer": 285, "compas": 500}[given.case]
         make = partial(make_table_task, given.case, units, rows)
         tables["all"] = compare(make, choose_all(make, given), given)
-    asked = ["git", "rev-parse", "--short", "HEAD"]
-    commit = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
     record = {
         "script": "python benchmarks/robust_weights.py",
         "arguments": {name: value for name, value in vars(given).items() if name != "out"},
-        "commit": commit,
+        "software": software,
         "faults": FAULTS,
         "cpu_seconds": round(time.process_time() - begun, 1),
         "tables": tables,

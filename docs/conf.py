@@ -1,10 +1,13 @@
 """How the pages are built; `make docs` writes them to out/docs."""
 
+import os
 import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+os.environ["STEPPE_PROGRESS"] = "off"  # of runs on the pages
 
 project = "steppe"
 author = "The steppe authors"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import paper_pages
 from bench_tables import write_suites
-from speed_tables import speed_tables
+from speed_tables import beside, speed_tables
 
 from steppe.recommend import RULES
 from steppe.samplers import ALL_RECIPES
@@ -34,6 +34,7 @@ def pages() -> dict[Path, str]:
     made |= {HERE / "recipes" / "index.md": recipe_index(), HERE / "cli.md": command_line()}
     readme, choose, claims = HERE.parent / "README.md", HERE / "choose.md", HERE / "explain" / "claims.md"
     made[readme] = replaced(readme.read_text(encoding="utf-8"), "samplers", readme_table())
+    made[readme] = replaced(made[readme], "speed", beside())
     made[choose] = replaced(choose.read_text(encoding="utf-8"), "table", choose_table(words))
     made[choose] = replaced(made[choose], "rules", rules_table())
     records, tables = paper_pages.load_records(), HERE / "explain" / "tables.md"

@@ -44,6 +44,8 @@ PLAN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("eta", {**AS_PUBLISHED, "num_seeds": 1}),
     ("runtime", AS_PUBLISHED),
     ("tsp", {"scale": "full"}),
+    ("ising", {"scale": "full"}),
+    ("ising", AS_PUBLISHED),
     ("rbm", AS_PUBLISHED),
     ("bnn", {**AS_PUBLISHED, "instance": "news", "num_seeds": 1}),
     ("bnn", {**AS_PUBLISHED, "instance": "adult", "num_seeds": 1}),

@@ -6,6 +6,15 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+# Cells and columns of the table in the README.
+BESIDE = (
+    "Ising 32², T = 3.0",
+    "Ising 32², T = 2.3",
+    "EA glass 8³, T = 1.5",
+    "Potts 32², q = 3",
+    "SK, 512 spins",
+)
+PEERS = ("THRML", "D-Wave", "NumPyro", "PyMC", "numba")
 
 
 def speed_tables() -> dict[str, str]:
@@ -64,6 +73,32 @@ def peers() -> str:
     ]
     heads = ("target", "sampler", "effective U per s", "effective M² per s", "mean log-density")
     return table(heads, rows)
+
+
+def beside() -> str:
+    """Ratios of the README: ours over each peer, in effective draws of U per second of processor time."""
+    found: dict[str, dict[str, float]] = {}
+    for row in recorded("speed_peers"):
+        found.setdefault(row["cell"], {})[row["name"]] = row["effective_per_second"]
+    ratios = {cell: _compare_with_peers(found[cell]) for cell in BESIDE}
+    for row in recorded("variable_selection"):
+        if "ours_over_it" in row:
+            cell = f"variable selection, {row['columns']} columns"
+            ratios.setdefault(cell, {})[row["name"].split()[0].strip(",")] = row["ours_over_it"]
+    shown = [peer for peer in PEERS if any(peer in known for known in ratios.values())]
+    rows = [(cell, *(times(known.get(peer)) for peer in shown)) for cell, known in ratios.items()]
+    return table(("target", *shown), rows)
+
+
+def times(value: float | None) -> str:
+    """A ratio in two digits; a dash where there is none."""
+    return "–" if value is None else f"{float(f'{value:.2g}'):,g} ×"
+
+
+def _compare_with_peers(found: dict[str, float]) -> dict[str, float]:
+    """Ours over each peer, by the first word of its name."""
+    ours = next(value for name, value in found.items() if name.startswith("steppe"))
+    return {name.split()[0]: ours / value for name, value in found.items() if not name.startswith("steppe")}
 
 
 def selection() -> str:

@@ -3,8 +3,10 @@
     python examples/bernoulli.py
 
 Corrected samplers visit a mode as often as π says, the entropic ones too; the tilt does not, and its
-distribution says
-so. Writes out/examples/bernoulli.png.
+distribution says so. Writes out/examples/bernoulli.png.
+
+Result: flat modes have 0.145 of π; `dmala` spends 0.146 ± 0.002 and `edmala` 0.146 ± 0.005 of its time
+there, `roughness_tilted` 0.369 ± 0.006.
 """
 
 from pathlib import Path

@@ -4,6 +4,8 @@
 
 Sixty points from two bells. The means are ordered in the log-density, so that labels cannot be exchanged.
 Needs BlackJAX: `pip install "steppe[blackjax,plots]"`. Writes out/examples/gaussian_mixture.png.
+
+Result: means −1.249 ± 0.008 and 1.484 ± 0.005 (Monte Carlo errors), posterior deviations 0.22 and 0.20.
 """
 
 from pathlib import Path

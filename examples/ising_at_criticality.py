@@ -1,9 +1,12 @@
-"""The Ising model below, at and above its critical coupling: large patches, slow mixing.
+"""The Ising model below, at and above its critical coupling: how do clusters beat sweeps?
 
     python examples/ising_at_criticality.py
 
-Gibbs sweeps on a 24 × 24 lattice around J = ln(1 + √2)/2. Prints how many draws a run is worth; writes
-out/examples/ising_at_criticality.png.
+Swendsen–Wang beside Gibbs sweeps on a 24 × 24 lattice around J = ln(1 + √2)/2, where patches of all sizes
+make sweeps slow. Writes out/examples/ising_at_criticality.png.
+
+Result: at the critical point |m| = 0.690 ± 0.010 by clusters, from 285 effective draws of 2000, and 0.631 ±
+0.065 by sweeps, from 16.
 """
 
 from pathlib import Path
@@ -17,6 +20,7 @@ from steppe.targets import ising_lattice
 
 OUT = Path("out/examples/ising_at_criticality")
 SIDE, CRITICAL = 24, np.log(1 + np.sqrt(2)) / 2
+SAMPLERS = {"Gibbs sweeps": steppe.gibbs(num_updates=SIDE * SIDE), "Swendsen–Wang": steppe.swendsen_wang()}
 COUPLINGS = {"below": 0.8 * CRITICAL, "critical": CRITICAL, "above": 1.2 * CRITICAL}
 
 
@@ -24,35 +28,30 @@ def main():
     lattices, traces = {}, {}
     for name, coupling in COUPLINGS.items():
         target = ising_lattice((SIDE, SIDE), coupling)
-        sweeps = steppe.gibbs(num_updates=SIDE * SIDE)
-        run = steppe.sample(
-            target, sweeps, key=jax.random.key(0), num_chains=4, num_warmup=500, num_draws=500
-        )
-        positions = run.positions
-        lattices[name] = positions[0, -1].reshape(SIDE, SIDE)
-        traces[name] = np.abs(positions.mean(axis=-1))
-        summary = run.summary({"|m|": lambda s: abs(s.mean(axis=-1))})
-        figures = summary.to_dict()["quantities"]["|m|"]
-        print(
-            f"J = {coupling:.3f} ({name:8}): |m| {figures['mean']:.3f}, {figures['ess']:.0f} effective draws"
-        )
+        for label, recipe in SAMPLERS.items():
+            run = steppe.sample(target, recipe, key=jax.random.key(0), num_warmup=500, num_draws=500)
+            quantities = run.summary({"|m|": lambda s: abs(s.mean(axis=-1))}).to_dict()["quantities"]
+            mean, error, ess = (quantities["|m|"][key] for key in ("mean", "mcse", "ess"))
+            print(f"J = {coupling:.3f}, {label}: |m| = {mean:.3f} ± {error:.3f}, {ess:.0f} effective draws")
+            traces[name, label] = np.abs(run.positions[0].mean(axis=-1))
+        lattices[name] = run.positions[0, -1].reshape(SIDE, SIDE)
     draw(lattices, traces)
 
 
 @style.apply()
 def draw(lattices, traces):
-    figure, axes = style.make_row(len(lattices), 9.0, 4.6)
+    figure, _ = style.make_row(len(lattices), 9.0, 4.6)
     figure.clear()
-    rows = figure.subplots(2, len(lattices), height_ratios=(2, 1))
-    axes = rows[0]
-    for axis, (name, lattice) in zip(axes, lattices.items(), strict=True):
-        axis.imshow(lattice, cmap="Greys", vmin=-1, vmax=1)
-        axis.set_title(f"J = {COUPLINGS[name]:.3f}, {name}")
-        axis.set_axis_off()
-    for axis, trace in zip(rows[1], traces.values(), strict=True):
-        axis.plot(trace.T, lw=0.8)
-        axis.set(ylim=(0, 1), xlabel="draw")
+    rows = figure.subplots(2, len(lattices), height_ratios=(2, 1), sharey="row")
+    for above, below, (name, lattice) in zip(*rows, lattices.items(), strict=True):
+        above.imshow(lattice, cmap="Greys", vmin=-1, vmax=1)
+        above.set_title(f"J = {COUPLINGS[name]:.3f}, {name}")
+        above.set_axis_off()
+        for label in SAMPLERS:
+            below.plot(traces[name, label], lw=0.8, label=label)
+        below.set(ylim=(0, 1), xlabel="draw")
     rows[1][0].set_ylabel("|magnetisation|")
+    rows[1][0].legend(fontsize=8)
     print(*style.save(figure, OUT), sep="\n")
 
 

@@ -4,15 +4,19 @@
 
 CPU time on one thread, the least of three repeats after one that compiles. Sweeps are bare loops of a
 built recipe over chains side by side; the fixed cost is that of a second call of `sample` for one row; the
-command line is a process of its own, with its imports.
+command line and first samples are processes of their own, with their imports. Exponents are fitted over the
+figures of growth, of bare loops in sites and of `sample` in chains.
 """
 
 import argparse
 import json
 import os
+import re
 import resource
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +29,7 @@ import networkx as nx
 import numpy as np
 
 import steppe
+from speed import ours
 from speed.harness import stamp
 from steppe.samplers import Recipe
 from steppe.targets import ising_graph, ising_lattice
@@ -138,8 +143,11 @@ def figures() -> Iterator[tuple[str, Callable[[], float], float | None]]:
             None,
         )
     yield "fixed cost of `sample` at 1000² sites, s", fixed_cost, 0.2
+    yield "rbm ×100 edmala, `sample` over the two products", compare_with_products, 1.7
     for command in ("--help", "version"):
-        yield f"steppe {command}, s", lambda c=command: run_command(c), 0.35
+        yield f"steppe {command}, s", lambda c=command: run_command(["-m", "steppe", c]), 0.35
+    yield "first sample of a process, programs kept, s", lambda: time_first_sample(is_kept=True), 2.5
+    yield "first sample of a process, nothing kept, s", lambda: time_first_sample(is_kept=False), 4
 
 
 def sample_sweeps(target: steppe.Target, recipe: Recipe, num_chains: int) -> float:
@@ -165,19 +173,75 @@ def fixed_cost() -> float:
     return 2 * least(lambda: call(1)) - least(lambda: call(2))
 
 
-def run_command(argument: str) -> float:
-    """CPU seconds of a process of the command line."""
+def compare_with_products() -> float:
+    """Time of a step of `sample` by default over that of the two matrix products of value and gradient."""
+    products = next(case for case in ours.rbm_cases(100, ("edmala",), 40) if case.name.startswith("floor"))
+    target, recipe = ours.random_rbm(), ours.LANGEVIN["edmala"]
 
-    def run() -> None:
-        subprocess.run([sys.executable, "-m", "steppe", argument], check=True, capture_output=True)
+    def run(num_rows: int) -> float:
+        begun = time.process_time()
+        steppe.sample(
+            target, recipe, key=KEY, num_chains=100, num_warmup=0, num_draws=num_rows, thinning=10,
+            keep="none", adapt=False, progress=False,
+        )  # fmt: skip
+        return time.process_time() - begun
 
+    def multiply() -> float:
+        begun = time.process_time()
+        products.run()
+        return (time.process_time() - begun) / products.num_steps
+
+    run(1), run(13), multiply()
+    return statistics.median((run(13) - run(1)) / 120 / multiply() for _ in range(5))
+
+
+FIRST_SAMPLE = """
+import jax, steppe
+from steppe.targets import paper_bernoulli
+steppe.sample(paper_bernoulli(), steppe.dmala(), key=jax.random.key(0), progress=False)
+"""
+
+
+def time_first_sample(is_kept: bool) -> float:
+    """CPU seconds of a process that imports, samples four bits and ends."""
+    with tempfile.TemporaryDirectory() as directory:
+        cache = {"XDG_CACHE_HOME": directory} if is_kept else {"STEPPE_COMPILE_CACHE": "off"}
+        return run_command(["-c", FIRST_SAMPLE], cache)
+
+
+def run_command(arguments: list[str], environment: dict[str, str] | None = None) -> float:
+    """CPU seconds of a process of Python; the least of some, after one."""
     found = []
     for _ in range(REPEATS + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        run()
+        subprocess.run(
+            [sys.executable, *arguments],
+            check=True,
+            capture_output=True,
+            env=os.environ | (environment or {}),
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(found)
+    return min(found[1:])
+
+
+def fit_exponents(found: dict) -> dict:
+    """How time grows with sites and with chains, over all figures of growth of a sampler."""
+    made = {}
+    for name in ("chromatic", "gibbs"):
+        for what, pattern in (
+            ("sites", rf"growth, {name} (\d+)² ×[14],"),
+            ("chains", rf"growth, {name} 16² ×(\d+),"),
+        ):
+            sizes = [
+                (int(m[1]), row["measured"]) for key, row in found.items() if (m := re.match(pattern, key))
+            ]
+            if len(sizes) < 3:
+                continue
+            lengths, units = np.log(np.array(sizes).T)
+            slope = float(np.polyfit(lengths * (2 if what == "sites" else 1), units, 1)[0])
+            made[f"exponent, {name} in {what}"] = {"measured": 1 + slope, "asked": 1.05, **stamp()}
+    return made
 
 
 def main() -> None:
@@ -191,6 +255,7 @@ def main() -> None:
             continue
         found[name] = {"measured": measure(), "asked": asked, **stamp()}
         print(name, found[name], flush=True)
+        found |= fit_exponents(found)
         given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 

@@ -64,7 +64,7 @@ def keep_programs() -> Path | None:
     """
     given = jax.config.values
     is_own = given["jax_compilation_cache_dir"] is not None or not given["jax_enable_compilation_cache"]
-    if is_own or os.environ.get(CACHE_VARIABLE, "").lower() in ("off", "0", "no", "false"):
+    if is_own or is_switched_off(CACHE_VARIABLE):
         return None
     directory = find_program_directory()
     try:
@@ -82,6 +82,11 @@ def keep_programs() -> Path | None:
             jax.config.update(name, value)
     compilation_cache.reset_cache()  # which looks at its settings once, perhaps before this
     return directory
+
+
+def is_switched_off(variable: str) -> bool:
+    """Whether an environment variable says no."""
+    return os.environ.get(variable, "").lower() in ("off", "0", "no", "false")
 
 
 def find_program_directory() -> Path:

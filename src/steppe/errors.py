@@ -294,6 +294,21 @@ class PrecisionWarning(SteppeWarning):
     """
 
 
+class SlowSamplerWarning(SteppeWarning):
+    """A recipe can sample the target, and another one does the same in less time.
+
+    Examples
+    --------
+    >>> import steppe, warnings
+    >>> everyone = steppe.targets.ising([[0.1 * (i != j) for i in range(10)] for j in range(10)])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     sampler = steppe.chromatic_gibbs().build(everyone)
+    >>> [warning.category.__name__ for warning in caught]
+    ['SlowSamplerWarning']
+    """
+
+
 class DamagedRunWarning(SteppeWarning):
     """A run directory gives fewer rows than were committed to it, or draws some of them again.
 

@@ -15,7 +15,7 @@ from steppe.samplers import chromatic_gibbs, dmala, gibbs, informed_permutation,
 from steppe.samplers.mixed_models import mixed
 from steppe.target import Target, hold_reals
 from steppe.target.audit import is_gradient_informative
-from steppe.target.interactions import color_sites
+from steppe.target.interactions import color_sites, is_crowded
 
 # Sites that a step of Gibbs changes at most, where a change costs an evaluation of the whole log-density.
 MAX_UPDATES = 256
@@ -141,11 +141,12 @@ def _has_sparse_interactions(target: Target) -> bool:
         return False
     if target.pair_form is None and target.incremental is not None and "conditional" not in target.offers:
         return False  # every colour would weigh all sites, and single changes are followed
+    num_sites = target.domain.num_sites
     try:
-        color_sites(target.interactions, target.domain.num_sites)
+        colors = color_sites(target.interactions, num_sites)
     except TargetError:
         return False
-    return True
+    return not is_crowded(int(colors.max(initial=0)) + 1, num_sites)
 
 
 def _has_cheap_differences(target: Target) -> bool:

@@ -72,6 +72,19 @@ def test_results_survive_the_file_and_draw_their_figures(comparison, tmp_path):
     assert json.loads(path.read_text())["settings"]["budget per seed"] == BUDGET
 
 
+def test_plot_has_a_row_for_every_sampler(comparison, tmp_path):
+    (axes,) = comparison.plot(tmp_path / "efficiency").axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(comparison.recipes)
+    assert (tmp_path / "efficiency.png").exists()
+
+
+def test_advice_names_no_biased_winner_and_ends_in_code(comparison):
+    first, *_, last = comparison.advice.splitlines()
+    assert "dula" not in first
+    assert last.startswith("Go on with: run = steppe.sample(target, ")
+    assert comparison.results.notes[-1] == last
+
+
 def test_summary_shows_every_sampler_with_intervals(comparison):
     text = str(comparison)
     assert all(name in text for name in ("dula", "dmala", "gibbs, twice", "exact π", "biased"))

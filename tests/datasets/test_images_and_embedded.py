@@ -83,3 +83,52 @@ def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(DataError, match="is for the tables compas, adult, news, blog; got 'digits'"):
         datasets.load("digits", as_published=True)
     assert {"compas", "digits", "tsplib:berlin52", "gset:G81"} <= set(datasets.names())
+
+
+def write_idx(path, array):
+    """An IDX file of bytes."""
+    sizes = b"".join(size.to_bytes(4, "big") for size in array.shape)
+    path.write_bytes(bytes((0, 0, 8, array.ndim)) + sizes + array.astype(np.uint8).tobytes())
+
+
+@pytest.fixture
+def relatives(tmp_path):
+    """Three training images and two of the test of every relative of MNIST, unpacked."""
+    rng = np.random.default_rng(0)
+    for folder, parts in {
+        "fashion_mnist": ("train", "t10k"),
+        "kmnist": ("train", "t10k"),
+        "emnist": ("emnist-letters-train", "emnist-letters-test"),
+    }.items():
+        (tmp_path / folder).mkdir()
+        for part, number in zip(parts, (3, 2), strict=True):
+            write_idx(tmp_path / folder / f"{part}-images-idx3-ubyte", rng.integers(0, 256, (number, 28, 28)))
+            write_idx(tmp_path / folder / f"{part}-labels-idx1-ubyte", np.arange(number))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["fashion-mnist", "kmnist", "emnist"])
+def test_relatives_of_mnist_are_read_where_their_files_are_given(name, relatives):
+    data = datasets.load(name, data=relatives, download=False)
+    assert (len(data.train), len(data.validation), len(data.test)) == (3, 0, 2)
+    assert data.train.y.tolist() == [0, 1, 2]
+    assert not data.card.is_verified  # nobody published one digest for all copies
+    part = "emnist-letters-train" if name == "emnist" else "train"
+    stored = (relatives / name.replace("-", "_") / f"{part}-images-idx3-ubyte").read_bytes()[16:]
+    images = np.frombuffer(stored, np.uint8).reshape(3, 28, 28) / np.float32(255)
+    expected = images.transpose(0, 2, 1) if name == "emnist" else images
+    np.testing.assert_allclose(data.train.x.reshape(3, 28, 28), expected, rtol=1e-6)
+
+
+def test_a_relative_of_mnist_that_is_missing_says_what_to_put_where(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEPPE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(
+        datasets.MissingDataError, match=r"kmnist/train-images-idx3-ubyte.gz.*four IDX files of kmnist"
+    ):
+        datasets.load("kmnist", data=tmp_path)
+
+
+def test_images_and_labels_of_different_number_are_refused(relatives):
+    write_idx(relatives / "kmnist" / "train-labels-idx1-ubyte", np.arange(2))
+    with pytest.raises(DataError, match="3 images and 2 labels"):
+        datasets.load("kmnist", data=relatives)

@@ -16,7 +16,7 @@ import steppe
 from contract.cases import quick_jit
 from steppe import targets
 from steppe.diagnostics.exact import target_distribution, transition_matrix
-from steppe.errors import RecipeError, TargetError
+from steppe.errors import RecipeError, SlowSamplerWarning, TargetError
 from steppe.kernel.blocks.chromatic import ChromaticBlock, _overrelax
 from steppe.kernel.blocks.coloring import Coloring, make_coloring
 from steppe.random import draws
@@ -324,6 +324,14 @@ def test_a_dense_graph_is_refused_with_a_remedy():
     matrix = rng.normal(size=(70, 70))
     with pytest.raises(TargetError, match=r"more than 64 colours.*gibbs\(scan='systematic'\)"):
         steppe.chromatic_gibbs().build(targets.ising(matrix + matrix.T - 2 * np.diag(np.diag(matrix))))
+
+
+def test_a_colour_for_every_site_is_said_with_a_remedy_and_not_recommended():
+    matrix = rng.normal(size=(12, 12))
+    target = targets.ising(matrix + matrix.T - 2 * np.diag(np.diag(matrix)))
+    with pytest.warns(SlowSamplerWarning, match=r"All 12 sites .* a colour each.*Use `gibbs\(num_updates"):
+        steppe.chromatic_gibbs().build(target)
+    assert steppe.recommend(target).recipe.name == "gibbs"
 
 
 def test_a_target_that_says_nothing_of_its_interactions_is_refused():

@@ -11,6 +11,7 @@ import scipy.stats
 
 import steppe
 from contract.cases import quick_jit
+from kaufman import kaufman_energy
 from steppe import targets
 from steppe.diagnostics.exact import target_distribution, transition_matrix
 from steppe.errors import RecipeError
@@ -75,29 +76,6 @@ def test_many_chains_step_as_each_of_them_alone(name):
     for chain, key in enumerate(keys):
         alone, _ = step(key, jax.tree.map(lambda leaf: leaf[chain], states))  # noqa: B023
         np.testing.assert_array_equal(together.position[chain], alone.position)
-
-
-def kaufman_energy(length, coupling):
-    """Mean of `Σ s_i s_j` on a periodic square lattice: a derivative of Kaufman's sum of four products."""
-
-    def log_z(coupling):
-        k = np.arange(2 * length)
-        gamma = np.arccosh(np.cosh(2 * coupling) ** 2 / np.sinh(2 * coupling) - np.cos(np.pi * k / length))
-        gamma[0] = 2 * coupling + np.log(np.tanh(coupling))
-        odd, even = gamma[1::2] * length / 2, gamma[0::2] * length / 2
-        terms = [
-            np.sum(np.log(2 * np.cosh(odd))),
-            np.sum(np.log(2 * np.abs(np.sinh(odd)))),
-            np.sum(np.log(2 * np.cosh(even))),
-            np.sum(np.log(2 * np.abs(np.sinh(even)))),
-        ]
-        signs = np.array([1, 1, 1, np.prod(np.sign(np.sinh(even)))])
-        top = max(terms)
-        total = np.sum(signs * np.exp(np.array(terms) - top))
-        return 0.5 * length**2 * np.log(2 * np.sinh(2 * coupling)) + top + np.log(total)
-
-    step = 1e-4
-    return (log_z(coupling + step) - log_z(coupling - step)) / (2 * step)
 
 
 def test_kaufmans_sum_is_that_of_all_states():

@@ -13,6 +13,7 @@ from steppe.run import progress
 from steppe.run.plan import Plan
 from steppe.run.progress import Clock, count_bar, describe_chunk, join_parts, progress_bar
 from steppe.run.stopping import KeptDraws
+from steppe.targets import paper_bernoulli
 
 PLAN = Plan(num_chains=4, num_warmup=1_000_000, num_draws=12_345_678, thinning=2, keep="draws", chain_block=4)
 
@@ -27,7 +28,7 @@ def make_chunk(first_row, num_rows=100, seconds=0.5):
 def clock(monkeypatch):
     """A clock that is set by hand."""
     now = SimpleNamespace(seconds=0.0)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now.seconds)
+    monkeypatch.setattr("steppe.run.progress.time.monotonic", lambda: now.seconds)
     return now
 
 
@@ -114,24 +115,37 @@ def test_a_notebook_has_text_that_is_renewed_and_stays(clock, monkeypatch):
 
     shell = type("ZMQInteractiveShell", (), {})()
     notebook = SimpleNamespace(get_ipython=lambda: shell)
-    display = SimpleNamespace(display=lambda content, raw, display_id: Handle())
+
+    def show(content, raw, display_id):
+        handle = Handle()
+        handle.update(content, raw)
+        return handle
+
+    display = SimpleNamespace(display=show)
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     with count_bar("annealing", 2, None) as report:
-        report(0)
-        clock.seconds = 1.0
+        report(0)  # too early: a short run leaves nothing behind
+        clock.seconds = 2.0
+        report(0.5)
+        clock.seconds = 3.0
         report(1)
         report(2)
-    assert shown == ["annealing  0 %", "annealing  50 %  0:01 left", "annealing  100 %  0:00 left"]
+    assert shown == ["annealing  25 %", "annealing  50 %  0:02 left", "annealing  100 %  0:00 left"]
 
 
-def test_nothing_is_shown_unless_it_is_wanted(capfd):
+def test_nothing_is_shown_unless_it_is_wanted(monkeypatch, capfd):
     with count_bar("tuning", 4, False) as report:
+        report(1)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("STEPPE_PROGRESS", "off")
+    with count_bar("tuning", 4, None) as report:
         report(1)
     assert capfd.readouterr().err == ""
 
 
 def test_a_run_shows_its_line(capfd):
-    target = steppe.targets.paper_bernoulli()
-    steppe.sample(target, steppe.gibbs(), key=jax.random.key(0), num_warmup=0, num_draws=50, progress=True)
+    steppe.sample(
+        paper_bernoulli(), steppe.gibbs(), key=jax.random.key(0), num_warmup=0, num_draws=50, progress=True
+    )
     assert re.match(r"draws \d+/50  \d+ %  ", capfd.readouterr().err)

@@ -1,6 +1,6 @@
 """Where chains spend their time on a domain that can be enumerated: visits of every state, seed by seed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -20,7 +20,7 @@ from steppe.targets.bernoulli import PAPER_MODES, Modes
 
 FIRST_STEP = 2  # keys 0 and 1 of a chain are those of its start
 
-Counts = tuple[Array, Array, Array]
+Sums = tuple[Array, ...]
 
 
 class Visits(NamedTuple):
@@ -59,40 +59,67 @@ def visit(
     replicas = sampler.replicas or 1
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds, jnp.uint32))
     keys = jax.vmap(lambda key: jax.random.split(key, num_chains // replicas))(keys)
-    visits, acceptance, flips = _run(sampler, keys.ravel(), num_warmup, num_draws)
-
-    def per_seed(values: Array) -> np.ndarray:
-        return np.asarray(values, float).reshape(len(seeds), -1, *values.shape[1:]).mean(axis=1) / num_draws
-
-    return Visits(per_seed(visits) / replicas, per_seed(acceptance), per_seed(flips) / replicas)
+    sums = _run(sampler, keys.ravel(), num_warmup, num_draws)
+    visits, acceptance, flips = (divide_by_seed(values, len(seeds), num_draws) for values in sums)
+    return Visits(visits / replicas, acceptance, flips / replicas)
 
 
 @quick_jit
-def _run(sampler: Sampler, keys: Array, num_warmup: Array, num_draws: Array) -> tuple[Array, Array, Array]:
+def _run(sampler: Sampler, keys: Array, num_warmup: Array, num_draws: Array) -> Sums:
     """Visits of every state, acceptance and flips, summed over the kept steps of every chain."""
     domain = sampler.target.domain
     states = jnp.arange(domain.num_states)
+
+    def see(state: SamplerState, info: StepInfo) -> Sums:
+        here = domain.index(state.position).reshape(-1, 1) == states
+        return here.sum(axis=0), info.acceptance_rate, info.num_flips
+
+    return add_up(sampler, keys, num_warmup, num_draws, see, [(domain.num_states,), (), ()])
+
+
+def add_up(
+    sampler: Sampler,
+    keys: Array,
+    num_warmup: Array,
+    num_draws: Array,
+    see: Callable[[SamplerState, StepInfo], Sums],
+    shapes: Sequence[tuple[int, ...]],
+) -> Sums:
+    """Run chains from uniform starts and add up what is seen of them at every kept step.
+
+    Parameters
+    ----------
+    sampler, keys
+        What to run, and a key for every chain.
+    num_warmup, num_draws
+        Steps dropped and steps kept.
+    see, shapes
+        What is added, of one chain, and its shapes.
+    """
+    domain = sampler.target.domain
 
     def start(key: Array) -> SamplerState:
         shape = () if sampler.replicas is None else (sampler.replicas,)
         return sampler.init(domain.draw(key, shape), jax.random.fold_in(key, 1))
 
-    def count(total: Counts, state: SamplerState, info: StepInfo, step: Array) -> Counts:
-        here = domain.index(state.position).reshape(-1, 1) == states
-        news = (here.sum(axis=0), info.acceptance_rate, info.num_flips)
-        return jax.tree.map(lambda old, new: old + (step >= num_warmup + FIRST_STEP) * new, total, news)
+    def add(total: Sums, state: SamplerState, info: StepInfo, step: Array) -> Sums:
+        is_kept = step >= num_warmup + FIRST_STEP
+        return jax.tree.map(lambda old, new: old + is_kept * new, total, see(state, info))
 
-    zero = jnp.zeros(len(keys))
-    nothing = (jnp.zeros((len(keys), domain.num_states)), zero, zero)
     return simulate(
         sampler,
         keys,
         jax.vmap(start)(keys),
         num_warmup + num_draws,
         first_step=FIRST_STEP,
-        reduce=count,
-        reduced=nothing,
+        reduce=add,
+        reduced=tuple(jnp.zeros((len(keys), *shape)) for shape in shapes),
     ).reduced
+
+
+def divide_by_seed(values: Array, num_seeds: int, num_draws: int) -> np.ndarray:
+    """Mean over the chains of every seed of what was added up over draws."""
+    return np.asarray(values, float).reshape(num_seeds, -1, *values.shape[1:]).mean(axis=1) / num_draws
 
 
 class SmallTarget:

@@ -81,6 +81,15 @@ class Comparison(Presented):
 
         return draw_comparison(self.results)
 
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Draw effective draws per 1000 evaluations with their intervals, and save it if a path is given."""
+        from steppe.report.style import save
+
+        figure = self.figures()["efficiency"]
+        if path is not None:
+            save(figure, Path(path))
+        return figure
+
     def save(self, directory: str | Path) -> Path:
         """Write `results.json` and the figures, as PNG and SVG; returns the path of the former."""
         from steppe.report.style import save

@@ -52,21 +52,80 @@ OMNIGLOT_ADVICE = (
 def load_mnist(lookup: Lookup) -> Dataset:
     """Handwritten digits, grey in [0, 1]."""
     found = {name: lookup.find("mnist", (file,)) for name, file in MNIST_FILES.items()}
-    splits = [
-        Split(
-            _grey(_idx(found[f"{part}-images-idx3-ubyte"], (28, 28))),
-            _idx(found[f"{part}-labels-idx1-ubyte"], ()).astype(np.int32),
-        )
-        for part in ("train", "t10k")
-    ]
     return _images(
         "mnist",
-        (splits[0], _nothing(), splits[1]),
+        _read_parts("mnist", found, ("train", "t10k")),
         "LeCun, Cortes and Burges, yann.lecun.com/exdb/mnist",
         "none by the authors; commonly cited as CC BY-SA 3.0",
         tuple(found.values()),
         "grey levels divided by 255; y is the digit",
     )
+
+
+def load_fashion_mnist(lookup: Lookup) -> Dataset:
+    """Pictures of clothes in ten classes, grey in [0, 1], in the files of MNIST."""
+    return _load_relative(
+        lookup, "fashion-mnist", "Fashion-MNIST, Xiao, Rasul and Vollgraf 2017", "MIT", "y is the class"
+    )
+
+
+def load_kmnist(lookup: Lookup) -> Dataset:
+    """Handwritten characters of classical Japanese in ten classes, grey in [0, 1], in the files of MNIST."""
+    return _load_relative(
+        lookup, "kmnist", "Kuzushiji-MNIST, Clanuwat et al. 2018", "CC BY-SA 4.0", "y is the class"
+    )
+
+
+def load_emnist(lookup: Lookup) -> Dataset:
+    """Handwritten letters, `emnist-letters` of EMNIST, grey in [0, 1], turned upright."""
+    found = _find_relative(lookup, "emnist", ("emnist-letters-train", "emnist-letters-test"))
+    parts = _read_parts("emnist", found, ("emnist-letters-train", "emnist-letters-test"))
+    upright = tuple(
+        Split(split.x.reshape(-1, *SHAPE).transpose(0, 2, 1).reshape(-1, 784), split.y) for split in parts
+    )
+    return _images(
+        "emnist",
+        upright,
+        "EMNIST, Cohen, Afshar, Tapson and van Schaik 2017, split `letters`",
+        "none stated; derived from NIST Special Database 19",
+        tuple(found.values()),
+        "grey levels divided by 255, rows and columns exchanged; y is the letter, from 1",
+    )
+
+
+def _load_relative(lookup: Lookup, name: str, source: str, licence: str, labels: str) -> Dataset:
+    """Read a data set that comes in files of the names and format of MNIST's."""
+    found = _find_relative(lookup, name, ("train", "t10k"))
+    parts = _read_parts(name, found, ("train", "t10k"))
+    return _images(
+        name, parts, source, licence, tuple(found.values()), f"grey levels divided by 255; {labels}"
+    )
+
+
+def _find_relative(lookup: Lookup, name: str, parts: tuple[str, str]) -> dict[str, Found]:
+    """Find four IDX files below the directory of that name, packed or not."""
+    advice = f"Obtain the four IDX files of {name} from its authors"
+    wanted = [f"{part}-{kind}" for part in parts for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+    folder = name.replace("-", "_")
+    return {
+        file: lookup.find(name, (File(f"{folder}/{file}.gz", None), File(f"{folder}/{file}", None)), advice)
+        for file in wanted
+    }
+
+
+def _read_parts(name: str, found: dict[str, Found], parts: tuple[str, str]) -> tuple[Split, Split, Split]:
+    """Training and test images with their labels; nothing is left for validation."""
+    train, test = (
+        Split(
+            _grey(_idx(name, found[f"{part}-images-idx3-ubyte"], SHAPE)),
+            _idx(name, found[f"{part}-labels-idx1-ubyte"], ()).astype(np.int32),
+        )
+        for part in parts
+    )
+    for split in (train, test):
+        if len(split.x) != len(split.y):
+            raise DataError(f"{name!r} has {len(split.x)} images and {len(split.y)} labels in one part.")
+    return train, _nothing(), test
 
 
 def load_binarized_mnist(lookup: Lookup) -> Dataset:
@@ -135,6 +194,7 @@ def _images(
         "licence": licence,
         "sha256": {part.path.name: part.sha256 for part in found},
         "preprocessing": preprocessing,
+        "is_verified": all(part.is_verified for part in found),
     }
     return Dataset(*splits, card=describe_size(splits, card), image_shape=SHAPE)
 
@@ -147,15 +207,15 @@ def _grey(levels: np.ndarray) -> np.ndarray:
     return levels.reshape(len(levels), -1).astype(np.float32) / 255
 
 
-def _idx(found: Found, shape: tuple[int, ...]) -> np.ndarray:
+def _idx(name: str, found: Found, shape: tuple[int, ...]) -> np.ndarray:
     """Read the IDX format: a magic number, the sizes, then bytes."""
-    content = contents("mnist", found)
+    content = contents(name, found)
     num_axes = 1 + len(shape)
     start = 4 * (1 + num_axes)
     sizes = np.frombuffer(content[4:start], ">i4")
     is_sound = content[:4] == bytes((0, 0, 8, num_axes)) and tuple(sizes[1:]) == shape
     if not is_sound or len(content) != start + sizes.prod():
-        raise DataError(f"'mnist': {found.path} is not an IDX file of {num_axes} axes.")
+        raise DataError(f"{name!r}: {found.path} is not an IDX file of {num_axes} axes.")
     return np.frombuffer(content, np.uint8, offset=start).reshape(sizes)
 
 

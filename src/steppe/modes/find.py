@@ -1,19 +1,20 @@
 """`find_flat_modes`: chains look, local searches end on modes, fresh disturbances judge what was found."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Unpack
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.arguments import checked
 from steppe.compiling import pad_rows, quick_jit
+from steppe.domain import Domain
 from steppe.errors import RunError
 from steppe.kernel.cost import EvaluationCounter
-from steppe.modes.chains import Candidates, run_chains
+from steppe.modes.chains import Candidates, evaluate, run_chains
 from steppe.modes.flat_modes import FlatModes, Mode
 from steppe.modes.judge import (
     Judged,
@@ -28,7 +29,7 @@ from steppe.modes.judge import (
     score_states,
 )
 from steppe.modes.local_search import Found, find_min_cost, merge_same, search_locally
-from steppe.modes.members import PLAIN, ROBUST, list_members, price_of_value, share_budget
+from steppe.modes.members import PLAIN, ROBUST, is_closed, list_members, price_of_value, share_budget
 from steppe.modes.merge import canonicalize, label_modes
 from steppe.modes.plateau_walk import walk_plateaus
 from steppe.modes.strength_curves import draw_curves
@@ -43,13 +44,16 @@ from steppe.validation import within as check_within
 
 DEFAULT_BUDGET = 200_000
 DEFAULT_FLIP_RATE = 0.1
-# Of the budget: chains, local searches on the target, and those on what is left after the disturbance.
-CHAIN_FRACTION, SEARCH_FRACTION, ROBUST_SEARCH_FRACTION = 0.65, 0.1, 0.05
+# Of the budget: chains (more where values after the disturbance are exact, so that few evaluations judge),
+# local searches on the target, and those on what is left after the disturbance.
+CHAIN_FRACTION, CLOSED_CHAIN_FRACTION, SEARCH_FRACTION, ROBUST_SEARCH_FRACTION = 0.65, 0.75, 0.1, 0.05
 # Disturbances that chains and searches on the robust target see.
 NUM_SEARCHED = 12
 # A mode that changes in fewer sites than this fraction is not an alternative.
 SEPARATION_FRACTION = 0.1
 NUM_CURVES = 4
+# Starts of chains from which local searches begin too.
+MAX_STARTS = 64
 
 
 @checked(RunError)
@@ -135,11 +139,12 @@ def find_flat_modes(
     if after is None:
         after = disturbance.average(target, measure, of_search, NUM_SEARCHED)
     counter = EvaluationCounter(target, total)
-    _check_budget(target, counter, disturbance, {})
+    of_chains = CLOSED_CHAIN_FRACTION if is_closed(after) else CHAIN_FRACTION
+    _check_budget(target, counter, disturbance, of_chains, {})
     members = list_members(target, after, of_rest, initial)
-    shares = share_budget(members, int(CHAIN_FRACTION * total))
+    shares = share_budget(members, int(of_chains * total))
     member, share = shares[0]
-    _check_budget(target, counter, disturbance, {0.9 * share / total: member.min_cost})
+    _check_budget(target, counter, disturbance, of_chains, {0.9 * share / total: member.min_cost})
     with count_bar("looking for modes", len(shares) + 2, progress) as report:
         met = run_chains(target, shares, of_search, counter, initial, report)
         kinds = [member.name for member, _ in shares]
@@ -186,7 +191,11 @@ def _read_loss(name: str, max_loss: float | None, within: float | None) -> tuple
 
 
 def _check_budget(
-    target: Target, counter: EvaluationCounter, disturbance: Disturbance, chains: Mapping[float, int]
+    target: Target,
+    counter: EvaluationCounter,
+    disturbance: Disturbance,
+    of_chains: float,
+    chains: Mapping[float, int],
 ) -> None:
     """Refuse a budget that is too small for one search and one judgement, and for given chains.
 
@@ -196,7 +205,7 @@ def _check_budget(
     needs = {
         **chains,
         SEARCH_FRACTION: find_min_cost(target, counter),
-        1 - CHAIN_FRACTION - SEARCH_FRACTION - ROBUST_SEARCH_FRACTION: count_min_cost(counter, disturbance),
+        1 - of_chains - SEARCH_FRACTION - ROBUST_SEARCH_FRACTION: count_min_cost(counter, disturbance),
     }
     least = max(int(np.ceil(cost / fraction)) for fraction, cost in needs.items())
     if total < least:
@@ -218,20 +227,35 @@ def _search(
     """Modes of the target, and of what is left of it where its tables are affordable."""
     if ROBUST in kinds:
         is_robust = met.kinds == kinds.index(ROBUST)
-        plain = Candidates(met.states[~is_robust], met.kinds[~is_robust])
+        plain = met._replace(states=met.states[~is_robust], kinds=met.kinds[~is_robust])
     else:
         plain, is_robust = met, np.zeros(len(met.kinds), bool)
     limit = counter.num_made + min(int(SEARCH_FRACTION * total), counter.num_left)
     found = search_locally(target, plain, len(kinds), counter, limit)
+    found = _search_from_starts(target, met, found, counter, limit)
     found = walk_plateaus(target, found, key, counter, limit)
     own = met.states[is_robust]
     highest = found.states[np.argsort(-found.log_density, kind="stable")[:8]]
     begin = np.concatenate([own, highest]) if len(own) else highest
     begun = np.full(len(begin), kinds.index(ROBUST) if ROBUST in kinds else kinds.index(PLAIN))
-    reached = _search_robust(target, after, Candidates(begin, begun), len(kinds), counter, total)
+    reached = _search_robust(
+        target, after, met._replace(states=begin, kinds=begun), len(kinds), counter, total
+    )
     parts = [found] if reached is None else [found, reached]
     merged = merge_same(*(np.concatenate([getattr(part, name) for part in parts]) for name in found._fields))
     return Found(*(array[np.isfinite(merged.log_density)] for array in merged))
+
+
+def _search_from_starts(
+    target: Target, met: Candidates, found: Found, counter: EvaluationCounter, limit: int
+) -> Found:
+    """Add the modes in whose basins chains began, where that is cheap: annealed chains end in high ones."""
+    starts, left = met.starts[:MAX_STARTS], limit - counter.num_made
+    if left < 2 * len(starts) * find_min_cost(target, counter):
+        return found
+    begin = met._replace(states=starts, kinds=np.zeros(len(starts), int))
+    more = search_locally(target, begin, found.visits.shape[1], counter, counter.num_made + left // 2)
+    return merge_same(*(np.concatenate(pair) for pair in zip(found, more, strict=True)))
 
 
 def _search_robust(
@@ -252,14 +276,14 @@ def _search_robust(
         visits = np.zeros((len(states), num_kinds), int)
         visits[np.arange(len(states)), begin.kinds] = 1
     states = states[: max(counter.num_left // 4, 1)]
-    values = np.asarray(_evaluate(target, pad_rows(states)), float)[: len(states)]
+    values = np.asarray(evaluate(target, pad_rows(states)), float)[: len(states)]
     counter.record(values=len(states))
     return Found(states, values, visits[: len(states)])
 
 
-@quick_jit
-def _evaluate(target: Target, states: Array) -> Array:
-    return jax.vmap(target.log_density)(states)
+@partial(quick_jit, static_argnames="domain")
+def _find_levels(states: Array, domain: Domain) -> Array:
+    return jax.vmap(domain.to_levels)(states)
 
 
 def _tabulate(
@@ -281,10 +305,11 @@ def _tabulate(
     scores = score_states(target, judged.found.states[rows])
     labels = label_modes(judged.differences.mean_absolute[rows])
     found, after = judged.found, judged.after
+    levels = np.asarray(_find_levels(pad_rows(found.states[rows]), target.domain))
     modes = tuple(
         Mode(
             position=found.states[i],
-            levels=np.asarray(target.domain.to_levels(jnp.asarray(found.states[i]))),
+            levels=levels[rank],
             log_density=float(found.log_density[i]),
             score=float(score),
             value=float(after.value[i]),
@@ -301,7 +326,7 @@ def _tabulate(
             is_on_front=bool(is_front[i]),
             label=label,
         )
-        for i, score, label in zip(rows, scores, labels, strict=True)
+        for rank, (i, score, label) in enumerate(zip(rows, scores, labels, strict=True))
     )
     shown = [rank for rank, mode in enumerate(modes) if mode.is_best or mode.is_robust]
     shown += [rank for rank, mode in enumerate(modes) if mode.is_on_front and rank not in shown]

@@ -6,6 +6,8 @@ do, so a change of one site before the flips is a change of the same site after 
 differences and incremental forms of a target carry over.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +16,7 @@ from jax import Array
 from steppe.domain import Categorical, Domain
 
 
+@partial(jax.jit, static_argnames=("num", "domain", "flips"))
 def draw_shifts(key: Array, num: int, domain: Domain, rates: Array | None, flips: int | None = None) -> Array:
     """Shifts of `num` maps, `(num, num_sites)`: sites flip with their rates, or a number of them does."""
     of_sites, of_levels = jax.random.split(key)

@@ -7,6 +7,7 @@ nothing about probabilities.
 import dataclasses
 import math
 from contextlib import nullcontext
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.arguments import checked
-from steppe.compiling import pad_rows
+from steppe.compiling import pad_rows, quick_jit
+from steppe.domain import Domain
 from steppe.errors import RunError
 from steppe.kernel.blocks.chromatic import ChromaticBlock
 from steppe.kernel.compose import Recipe
@@ -351,5 +353,10 @@ def _collect(request: Request, done: Done, reason: str) -> Annealed:
         num_rounds=done.round + 1,
         stopped=done.stopped,
         cpu_seconds=done.cpu_seconds,
-        met=np.asarray(domain.from_levels(pad_rows(met)))[: len(met)],
+        met=np.asarray(_find_positions(pad_rows(met), domain))[: len(met)],
     )
+
+
+@partial(quick_jit, static_argnames="domain")
+def _find_positions(levels: Array, domain: Domain) -> Array:
+    return domain.from_levels(levels)

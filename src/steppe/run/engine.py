@@ -232,14 +232,21 @@ class Engine:
         return per_chain * plan.blocks_per_shard * plan.chain_block
 
 
+# One program each instead of one for each operation.
+@jax.jit
 def start_keys(root: Array, chains: ArrayLike) -> Array:
     """Keys with which chains start, apart from those of all their steps."""
     return jax.vmap(lambda chain: jax.random.fold_in(jax.random.fold_in(root, chain), START_STEP))(chains)
 
 
-# One program instead of one for each operation.
 @partial(quick_jit, static_argnames="domain")
 def _draw_starts(root: Array, chains: Array, domain: Domain) -> tuple[Array, Array, Array]:
     """Uniform positions of chains, the keys they were drawn with and those with which they begin."""
     draw_keys, init_keys = jnp.moveaxis(jax.vmap(jax.random.split)(start_keys(root, chains)), 1, 0)
-    return jax.vmap(domain.draw)(draw_keys), draw_keys, init_keys
+    return draw_positions(draw_keys, domain), draw_keys, init_keys
+
+
+@partial(jax.jit, static_argnames="domain")
+def draw_positions(keys: Array, domain: Domain) -> Array:
+    """A uniform position for every key."""
+    return jax.vmap(domain.draw)(keys)

@@ -8,14 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from steppe.compiling import is_switched_off
 from steppe.run.stopping import KeptDraws, average_rows
 
 if TYPE_CHECKING:
+    from IPython.display import DisplayHandle
+
     from steppe.run.engine import Chunk
     from steppe.run.plan import Plan
 
 # Chunks of a small target end more often, and showing each would cost more than a percent.
-LIVE_SECONDS, LOG_SECONDS = 0.5, 30.0
+LIVE_SECONDS, NOTEBOOK_SECONDS, LOG_SECONDS = 0.5, 2.0, 30.0
+VARIABLE = "STEPPE_PROGRESS"
 MAX_WIDTH = 80
 # Rows of which effective draws are counted; of longer runs every second, fourth, … row is taken.
 MAX_ROWS_COUNTED = 8192
@@ -43,11 +47,14 @@ class Display(Protocol):
     ----------
     seconds
         Least time between two lines.
+    patience
+        Time before the first one.
     stays
         Whether what was shown last remains to be read, so that it must be the newest.
     """
 
     seconds: float
+    patience: float
     stays: bool
 
     def show(self, line: str) -> None:
@@ -60,7 +67,7 @@ class Display(Protocol):
 class TerminalLine:
     """The last line of a terminal, which is cleared at the end."""
 
-    seconds, stays = LIVE_SECONDS, False
+    seconds, patience, stays = LIVE_SECONDS, 0.0, False
 
     def show(self, line: str) -> None:
         """Write over the line."""
@@ -75,7 +82,7 @@ class TerminalLine:
 class LogLines:
     """A line every half minute, where standard error is a file or a pipe."""
 
-    seconds, stays = LOG_SECONDS, False
+    seconds, patience, stays = LOG_SECONDS, LOG_SECONDS, False
 
     def show(self, line: str) -> None:
         """Write one more line."""
@@ -89,16 +96,18 @@ class LogLines:
 class NotebookLine:
     """The output of a notebook's cell: text without widgets, so that the last line is saved with it."""
 
-    seconds, stays = LIVE_SECONDS, True
+    seconds, patience, stays = LIVE_SECONDS, NOTEBOOK_SECONDS, True
 
     def __init__(self) -> None:
-        from IPython.display import display
-
-        self._handle = display({"text/plain": ""}, raw=True, display_id=True)
+        self._handle: DisplayHandle | None = None
 
     def show(self, line: str) -> None:
-        """Renew the output."""
-        if self._handle is not None:
+        """Renew the output, or make it."""
+        from IPython.display import display
+
+        if self._handle is None:
+            self._handle = display({"text/plain": line}, raw=True, display_id=True)
+        else:
             self._handle.update({"text/plain": line}, raw=True)
 
     def close(self) -> None:
@@ -118,7 +127,8 @@ def progress_bar(
     plan
         The run.
     shown
-        `True`, `False`, or `None`: at once on a terminal and in a notebook, else after half a minute.
+        `True`, `False`, or `None`: at once on a terminal, after 2 s in a notebook, after half a minute
+        in a log, and never where `STEPPE_PROGRESS=off`.
     read_means
         Means of observables so far, by name.
     """
@@ -231,12 +241,12 @@ def show_seconds(seconds: float) -> str:
 @contextmanager
 def _line(shown: bool | None) -> Iterator[Callable[[Callable[[], str]], None]]:
     """Give a function that shows a line, made only when it is time for one."""
-    if shown is False:
+    if shown is False or (shown is None and is_switched_off(VARIABLE)):
         yield lambda make: None
         return
     display = choose_display()
-    # A log begins after its interval: short runs leave no trace in it unless they are asked to.
-    last = time.monotonic() if shown is None and isinstance(display, LogLines) else -math.inf
+    # What stays to be read begins later: short runs leave no trace unless they are asked to.
+    last = time.monotonic() - display.seconds + display.patience if shown is None else -math.inf
     newest: Callable[[], str] | None = None
     is_used = False
 
@@ -249,7 +259,7 @@ def _line(shown: bool | None) -> Iterator[Callable[[Callable[[], str]], None]]:
 
     try:
         yield update
-        if newest is not None and display.stays:
+        if newest is not None and is_used and display.stays:
             display.show(newest())
     finally:
         if is_used:

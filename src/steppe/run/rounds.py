@@ -17,13 +17,14 @@ import numpy as np
 from jax import Array
 from jaxtyping import PyTree
 
-from steppe.compiling import jit_by_work
+from steppe.compiling import jit_by_work, quick_jit
+from steppe.domain import Domain
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.start import repair_starts
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.pytree import as_pytree
 from steppe.run.adaptation.follow import FollowAcceptance
-from steppe.run.engine import start_keys
+from steppe.run.engine import draw_positions, start_keys
 from steppe.run.schedule import Adaptive, Curves, Geometric, Schedule
 from steppe.run.simulate import Count, Simulation, simulate
 from steppe.run.until import Until, first_limit
@@ -254,12 +255,16 @@ def _end_round(request: Request, done: Done) -> None:
 
 
 def _keep_met(request: Request, done: Done) -> None:
-    domain = request.sampler.target.domain
-    ends = done.chains.state.position.reshape(-1, *domain.shape)
-    states = jnp.concatenate([done.chains.reduced.position, ends])
-    for levels in np.asarray(domain.to_levels(states)).astype(np.int32):
+    best, ends = done.chains.reduced.position, done.chains.state.position
+    for levels in np.asarray(_list_levels(best, ends, request.sampler.target.domain)):
         if len(done.met) < MAX_MET:
             done.met.setdefault(levels.tobytes(), levels)
+
+
+@partial(quick_jit, static_argnames="domain")
+def _list_levels(best: Array, ends: Array, domain: Domain) -> Array:
+    states = jnp.concatenate([best, ends.reshape(-1, *domain.shape)])
+    return domain.to_levels(states).astype(jnp.int32)
 
 
 def _find_heat_peak(done: Done) -> float:
@@ -292,7 +297,7 @@ def _start(request: Request, key: Array, initial: Array | None) -> Simulation:
     keys, target = start_keys(key, jnp.arange(num_chains)), sampler.target
     if initial is not None:
         return _evaluate(sampler, jnp.asarray(initial, jnp.result_type(float)), keys, follow=follow)
-    drawn = jax.vmap(target.domain.draw)(keys)
+    drawn = draw_positions(keys, target.domain)
     chains = _evaluate(sampler, drawn, keys, follow=follow)
     values, names = chains.state.log_density, np.arange(num_chains)
     repaired = repair_starts(target, keys, drawn, values, names, num_chains)
@@ -365,7 +370,7 @@ def _describe(schedule: Schedule, chains: Simulation, progress: Array) -> dict[s
     """Statistics of every chain after a step, and the hyper-parameters it moved with."""
     best, moving = chains.reduced, dict(schedule(progress))
     if chains.adapted is not None:
-        moving["step_size"] = jnp.exp(chains.adapted)
+        moving["step_size"] = jnp.exp(chains.adapted.log_step)
     every_chain = partial(jnp.broadcast_to, shape=best.current.shape)
     return {
         "progress": every_chain(progress),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from steppe.target.log_density import Target
 
 MAX_COLORS = 64
+# Sites of which it does not matter whether some move at once.
+MAX_SMALL = 8
 # Pairs of a state and a site at which a graph is compared with the log-density.
 NUM_CHECKED = 64
 
@@ -81,6 +83,11 @@ def color_sites(interactions: Interactions, num_sites: int) -> np.ndarray:
     sources, ends = interactions.sources, interactions.ends
     two = _color_by_two(sources, ends, num_sites)
     return _color_greedily(sources, ends, num_sites) if two is None else two
+
+
+def is_crowded(num_colors: int, num_sites: int) -> bool:
+    """Whether every site has a colour of its own, so that none can move beside another."""
+    return num_colors == num_sites > MAX_SMALL
 
 
 def _color_by_two(sources: np.ndarray, ends: np.ndarray, num_sites: int) -> np.ndarray | None:

@@ -5,12 +5,14 @@ moving them one after another (Gonzalez et al. 2011). A site moves away from its
 allows it, which decorrelates faster than a fresh draw and leaves the same distribution invariant.
 """
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe.errors import RecipeError
+from steppe.errors import RecipeError, SlowSamplerWarning
 from steppe.kernel.blocks.color_updates import Agreements, Conditionals, Products
 from steppe.kernel.blocks.coloring import Color, Coloring, PaddedColor, make_coloring
 from steppe.kernel.blocks.many_chains import ManyChainsBlock, Moved
@@ -20,7 +22,7 @@ from steppe.kernel.parameters import FRACTION, Number, parameter
 from steppe.kernel.proposals.site_proposal import check_sites
 from steppe.pytree import is_concrete
 from steppe.random import draws
-from steppe.target.interactions import check_interactions
+from steppe.target.interactions import check_interactions, is_crowded
 from steppe.target.log_density import Target
 
 # Values, their sums over sites and pairs, and broken log-weights that were left out.
@@ -68,6 +70,14 @@ class ChromaticBlock(ManyChainsBlock):
         """Colour the sites of a target."""
         assert target.interactions is not None
         coloring = make_coloring(target.interactions, target.domain.num_sites)
+        if is_crowded(len(coloring.colors), target.domain.num_sites):
+            warnings.warn(
+                f"All {target.domain.num_sites} sites interact with one another and need a colour each, so "
+                "no two of them move at once. Use `gibbs(num_updates=...)`, which makes the same sweep with "
+                "less work.",
+                SlowSamplerWarning,
+                stacklevel=4,
+            )
         return ChromaticBlock(self.overrelaxation, coloring, find_spin_bonds(target, coloring))
 
     def count_evaluations(self, density: JointDensity) -> float:

@@ -138,8 +138,8 @@ class Cases(NamedTuple):
     is_up
         Words per number of neighbours: chains in which up is the likelier level.
     limits
-        Planes of the probability of the other one, (plane, case), of a site that is down and then of
-        one that is up.
+        Planes of the probability of the other one, (plane, case), of a site that is at the likelier level
+        and then of one that is not; without a field, numbers as far from half of the neighbours are one case.
     """
 
     is_up: Array
@@ -202,7 +202,7 @@ def _sweep_word(
     num_chains, form = len(keys), density.target.pair_form
     assert form is not None
     words = old = materialize(_gather, words, coloring.order)
-    cases = _weigh_cases(density, len(bonds.colors[0].neighbours), overrelaxation, num_chains)
+    cases = _weigh_cases(density, bonds, overrelaxation, num_chains)
     lanes = bit_planes.pack_chains(jnp.ones((1, num_chains), bool))
     satisfied = []
     for color, own in zip(coloring.colors, bonds.colors, strict=True):
@@ -235,9 +235,9 @@ def _arrange(num_chains: int, num_sites: int) -> tuple[int, int, int]:
     return num_lots, per_lot, -(-num_chains // (num_lots * per_lot))
 
 
-def _weigh_cases(density: JointDensity, num_neighbours: int, overrelaxation: Array, num_chains: int) -> Cases:
+def _weigh_cases(density: JointDensity, bonds: SpinBonds, overrelaxation: Array, num_chains: int) -> Cases:
     """Probabilities of the less likely level, as `draws.switch` has them, in 64 binary places."""
-    form = density.target.pair_form
+    form, num_neighbours = density.target.pair_form, len(bonds.colors[0].neighbours)
     assert form is not None
     pulls = 2.0 * np.arange(num_neighbours + 1) - num_neighbours
     sums = jnp.abs(form.strengths.reshape(-1)[0]) * jnp.asarray(pulls) + form.field.reshape(-1)[0]
@@ -250,8 +250,9 @@ def _weigh_cases(density: JointDensity, num_neighbours: int, overrelaxation: Arr
     )
     rare, is_up = jnp.exp(-jnp.abs(logits)), logits >= 0
     leaves, stays = rare * (1 + overrelaxation * rare) / (1 + rare), rare * (1 - overrelaxation) / (1 + rare)
-    after_down, after_up = jnp.where(is_up, stays, leaves), jnp.where(is_up, leaves, stays)
-    scaled = jnp.concatenate([after_down, after_up]) * 2.0**32
+    if not bonds.has_field:  # one pull more or less than half of them is the same but for the sign
+        leaves, stays = (array[: num_neighbours // 2 + 1] for array in (leaves, stays))
+    scaled = jnp.concatenate([leaves, stays]) * 2.0**32
     high = jnp.floor(scaled)
     low = (scaled - high) * 2.0**32
     planes = [bit_planes.number_planes(part.astype(jnp.uint32)) for part in (high, low)]
@@ -261,8 +262,12 @@ def _weigh_cases(density: JointDensity, num_neighbours: int, overrelaxation: Arr
 @jax.jit  # traced once for all colours of one size
 def _move_color(cases: Cases, pulls: Array, old: Array, lanes: Array, keys: Array, place: Array) -> Array:
     """New spins of a colour, whose random bits are counted from a place on."""
-    is_case, num_pulls = _find_cases(pulls, old), len(cases.is_up)
-    likely = _look_up(is_case[:num_pulls], cases.is_up) | _look_up(is_case[num_pulls:], cases.is_up)
+    numbers = _find_numbers(pulls)
+    likely = _look_up(numbers, cases.is_up)
+    if cases.limits.shape[1] < 2 * len(numbers):
+        numbers = _fold(numbers)
+    moves = likely ^ old
+    is_case = [number & ~moves for number in numbers] + [number & moves for number in numbers]
     is_less, is_open = jnp.zeros_like(old), ~jnp.zeros_like(old)
     drawn = bit_planes.random_planes(keys, place, len(old))
     for limit, plane in zip(cases.limits[:NUM_PLANES], drawn, strict=True):
@@ -290,14 +295,23 @@ def _move_color(cases: Cases, pulls: Array, old: Array, lanes: Array, keys: Arra
     return likely ^ is_rare
 
 
-def _find_cases(pulls: Array, old: Array) -> list[Array]:
-    """Which case is there, a word for each: numbers of pulls up of spins down, then of spins up."""
+def _find_numbers(pulls: Array) -> list[Array]:
+    """How many neighbours pull up, a word for each number."""
     bits = _count_planes(list(pulls))
     numbers = []
     for number in range(len(pulls) + 1):
         match = [plane if number >> place & 1 else ~plane for place, plane in enumerate(bits)]
         numbers.append(reduce(lambda first, second: first & second, match))
-    return [number & ~old for number in numbers] + [number & old for number in numbers]
+    return numbers
+
+
+def _fold(numbers: list[Array]) -> list[Array]:
+    """One word for a number and its counterpart beyond half of them."""
+    half = (len(numbers) + 1) // 2
+    return [
+        first if first is second else first | second
+        for first, second in zip(numbers[:half], numbers[::-1][:half], strict=True)
+    ]
 
 
 def _look_up(is_case: list[Array], values: Array) -> Array:

@@ -10,7 +10,7 @@ from steppe.domain import Categorical
 from steppe.errors import TargetError
 from steppe.target import Incremental
 from steppe.target.interactions import Interactions, PairForm
-from steppe.targets.bonds import Bonds, Remembered
+from steppe.targets.bonds import Bonds, Remembered, Sums
 from steppe.targets.checks import array_of_shape, positive, real_array
 from steppe.targets.pairwise import Pairwise
 
@@ -56,24 +56,26 @@ class TablePotts(Pairwise):
         return None
 
     @property
-    def incremental(self) -> Incremental[Remembered]:
+    def incremental(self) -> Incremental[Sums]:
         """Sums for every level of every site; with many levels nearly every update changes its site."""
-        return Incremental(self.init_sums, self.differences_from, self.update_sums, table_size=1)
+        return Incremental(self.init_cache, self.differences_at, self.update_cache, table_size=1)
 
-    def init_sums(self, position: Array) -> Remembered:
+    def init_cache(self, position: Array) -> Sums:
         """Remember the sums and the levels."""
         return Remembered(self.bonds.sums(position), self.domain.to_levels(position).astype(jnp.int32))
 
-    def differences_from(self, cache: Remembered, position: Array, sites: Array) -> Array:
+    def differences_at(self, cache: Sums, position: Array, sites: Array) -> Array:
         """Exact differences of one-site changes at a few sites."""
+        assert isinstance(cache, Remembered)
         rows = self.inverse_temperature * (cache.sums[sites] + self.field[sites])
         return rows - jnp.take_along_axis(rows, cache.values[sites][:, None], axis=1)
 
-    def update_sums(self, cache: Remembered, position: Array, site: Array, level: Array) -> Remembered:
+    def update_cache(self, cache: Sums, position: Array, site: Array, level: Array) -> Sums:
         """Add the row of the new level and take that of the old one away.
 
         The position is not read: who reads it while it is written keeps a copy of it alive.
         """
+        assert isinstance(cache, Remembered)
         assert isinstance(self.bonds, TableBonds)
         rows = self.bonds.matrix[site]
         levels, change = cache.replace(site, level.astype(jnp.int32))

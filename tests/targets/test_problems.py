@@ -13,6 +13,8 @@ import scipy.sparse
 import steppe
 from steppe import targets
 from steppe.diagnostics.exact import target_distribution, transition_matrix
+from steppe.kernel.blocks.site_gibbs import SiteGibbsBlock
+from steppe.kernel.compose import recipe
 
 RNG = np.random.default_rng(7)
 EDGES = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (4, 5), (3, 5), (0, 5)]
@@ -221,6 +223,29 @@ def test_overlap_of_communities_ignores_their_names():
     truth = [0, 0, 0, 1, 1, 1]
     assert model.overlap(model.domain.from_levels(np.asarray([1, 1, 1, 0, 0, 0])), truth) == 1
     assert model.overlap(model.domain.from_levels(np.asarray([0, 1, 0, 1, 0, 1])), truth) < 0.5
+
+
+# ---- sums that are remembered ------------------------------------------------------------------
+
+
+def test_sums_are_remembered_where_sites_have_many_neighbours_and_the_chain_is_the_same():
+    pairs = np.asarray(list(itertools.combinations(range(70), 2)))
+    target = targets.ising_graph(pairs, np.random.default_rng(0).normal(size=len(pairs)) / 8)
+    assert target.bonds.has_memory
+    assert target.incremental.table_size > 1
+    position = target.domain.draw(jax.random.key(0))
+
+    def sweep(table_size):
+        sampler = recipe("gibbs", SiteGibbsBlock(140, table_size=table_size)).build(target)
+        state, _ = sampler.step(jax.random.key(2), sampler.init(position, jax.random.key(1)))
+        return state
+
+    state = jax.jit(sweep, static_argnums=0)(None)
+    np.testing.assert_array_equal(state.position, jax.jit(sweep, static_argnums=0)(1).position)
+    cache = state.memory[0].cache
+    np.testing.assert_array_equal(cache.values, state.position)
+    np.testing.assert_allclose(cache.sums, target.bonds.sums(state.position), atol=1e-4)
+    assert (np.asarray(state.position) != np.asarray(position)).any()
 
 
 # ---- linear constraints -----------------------------------------------------------------------

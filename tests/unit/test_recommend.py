@@ -33,6 +33,8 @@ TARGETS = {
     "cold potts": (lambda: targets.potts((6, 6), 3, 1.1), "swendsen_wang"),
     "chain": (lambda: targets.ising_lattice(20, 2.0), "chromatic_gibbs"),
     "dense": (lambda: targets.ising(GAUSSIAN + GAUSSIAN.T - 2 * np.diag(np.diag(GAUSSIAN))), "gibbs"),
+    "coupling tables": (lambda: targets.potts_tables(np.zeros((5, 5, 3, 3)), rng.normal(size=3)), "gibbs"),
+    "formula": (lambda: targets.cnf([[1, -2, 3], [-3, 4], [2, -4]]), "gibbs"),
     "rbm": (lambda: targets.rbm(rng.normal(size=(4, 6)), 0.0, 0.0), "dmala"),
     "smooth": (lambda: steppe.Target(smooth, steppe.Binary(6)), "dmala"),
     "no gradient": (lambda: steppe.Target(flat, steppe.Binary(6)), "gibbs"),

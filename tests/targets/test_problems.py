@@ -229,14 +229,14 @@ def test_overlap_of_communities_ignores_their_names():
 
 
 def test_sums_are_remembered_where_sites_have_many_neighbours_and_the_chain_is_the_same():
-    pairs = np.asarray(list(itertools.combinations(range(70), 2)))
-    target = targets.ising_graph(pairs, np.random.default_rng(0).normal(size=len(pairs)) / 8)
+    pairs = np.asarray(list(itertools.combinations(range(132), 2)))
+    target = targets.ising_graph(pairs, np.random.default_rng(0).normal(size=len(pairs)) / 11)
     assert target.bonds.has_memory
     assert target.incremental.table_size > 1
     position = target.domain.draw(jax.random.key(0))
 
     def sweep(table_size):
-        sampler = recipe("gibbs", SiteGibbsBlock(140, table_size=table_size)).build(target)
+        sampler = recipe("gibbs", SiteGibbsBlock(264, table_size=table_size)).build(target)
         state, _ = sampler.step(jax.random.key(2), sampler.init(position, jax.random.key(1)))
         return state
 

@@ -23,6 +23,7 @@ import arviz
 import jax
 import jax.numpy as jnp
 import numpy as np
+from speed.harness import stamp
 
 import steppe
 from steppe import targets
@@ -187,7 +188,7 @@ def main(only: list[str] | None, path: Path | None) -> None:
         best = max(numbers, key=lambda recipe: numbers[recipe])
         ratio = numbers[best] / max(numbers[recommended], 1e-9)
         num_close += ratio <= CLOSE
-        rows[name] = {"figures": numbers, "recommended": recommended, "best": best, "ratio": ratio}
+        rows[name] = {"figures": numbers, "recommended": recommended, "best": best, "ratio": ratio, **stamp()}
         listed = ", ".join(f"{recipe} {value:.3g}" for recipe, value in numbers.items())
         sys.stdout.write(f"{name}: {ratio:.2f} (best {best}) | {listed}\n")
         sys.stdout.flush()

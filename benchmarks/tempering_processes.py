@@ -18,6 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from steppe.run.storage.identity import describe_software
+
 PROGRAM = """
 import json, sys, time
 import jax
@@ -54,11 +56,13 @@ def main() -> None:
         two = launch(f"{folder}/two", find_port(), options.draws, [0, 1])
         digests = [digest_draws(Path(folder) / name / "run") for name in ("one", "two")]
     record = {
+        "script": f"python -m tempering_processes --draws {options.draws}",
+        "software": describe_software(),
         "one": one,
         "two": two,
         "efficiency of CPU time": one[0]["cpu"] / sum(row["cpu"] for row in two),
         "efficiency of wall time": one[0]["wall"] / (2 * max(row["wall"] for row in two)),
-        "load": os.getloadavg()[0],
+        "load": os.getloadavg(),
         "same draws": digests[0] == digests[1],
     }
     print(json.dumps(record))

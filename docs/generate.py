@@ -15,7 +15,7 @@ from pathlib import Path
 
 import paper_pages
 from bench_tables import write_suites
-from speed_tables import beside, speed_tables
+from speed_tables import beside, judge, speed_tables
 
 from steppe.recommend import RULES
 from steppe.samplers import ALL_RECIPES
@@ -37,6 +37,7 @@ def pages() -> dict[Path, str]:
     made[readme] = replaced(made[readme], "speed", beside())
     made[choose] = replaced(choose.read_text(encoding="utf-8"), "table", choose_table(words))
     made[choose] = replaced(made[choose], "rules", rules_table())
+    made[choose] = replaced(made[choose], "judge", judge())
     records, tables = paper_pages.load_records(), HERE / "explain" / "tables.md"
     made[claims] = replaced(claims.read_text(encoding="utf-8"), "verdicts", paper_pages.write_claims(records))
     made[tables] = replaced(tables.read_text(encoding="utf-8"), "tables", paper_pages.write_tables(records))

@@ -23,7 +23,9 @@ def speed_tables() -> dict[str, str]:
         "steps": steps(),
         "growth": growth(),
         "peers": peers(),
+        "lattices": lattices(),
         "selection": selection(),
+        "blocks": blocks(),
         "small": small(),
         "processes": processes(),
     }
@@ -60,18 +62,29 @@ def growth() -> str:
 
 
 def peers() -> str:
-    """Effective draws per second beside other packages."""
-    rows = [
-        (
-            row["cell"],
-            row["name"],
-            plain(row["effective_per_second"]),
-            plain(square) if (square := row["effective_squares_per_second"]) is not None else "",
-            f"{row['mean']:.2f} ± {row['standard_error']:.2f}",
-        )
-        for row in recorded("speed_peers")
-    ]
-    heads = ("target", "sampler", "effective U per s", "effective M² per s", "mean log-density")
+    """Effective draws per second beside other packages, and ours over theirs."""
+    found = recorded("speed_peers")
+    names = ("effective_per_second", "effective_squares_per_second")
+    ours: dict[str, dict[str, Any]] = {}
+    rows = []
+    for row in found:
+        first = ours.setdefault(row["cell"], row)
+        ratios = [
+            "" if row is first or None in (row[name], first[name]) else f"{first[name] / row[name]:.3g}"
+            for name in names
+        ]
+        figures = ["" if row[name] is None else plain(row[name]) for name in names]
+        mean = f"{row['mean']:.2f} ± {row['standard_error']:.2f}"
+        rows.append((row["cell"], row["name"], *figures, *ratios, mean))
+    heads = (
+        "target",
+        "sampler",
+        "effective U per s",
+        "M² per s",
+        "ours over it, U",
+        "M²",
+        "mean log-density",
+    )
     return table(heads, rows)
 
 
@@ -99,6 +112,68 @@ def _compare_with_peers(found: dict[str, float]) -> dict[str, float]:
     """Ours over each peer, by the first word of its name."""
     ours = next(value for name, value in found.items() if name.startswith("steppe"))
     return {name.split()[0]: ours / value for name, value in found.items() if not name.startswith("steppe")}
+
+
+def judge() -> str:
+    """The recommended recipe beside the best of all that move a target."""
+    found = recorded("recommend_judge")
+    rows = []
+    for name, row in found.items():
+        recommended, best = row["recommended"], row["best"]
+        rows.append(
+            (
+                name,
+                recommended.removeprefix("recommended "),
+                plain(row["figures"][recommended]),
+                best.removeprefix("recommended "),
+                plain(row["figures"][best]),
+                f"{row['ratio']:.2f}",
+            )
+        )
+    close = sum(row["ratio"] <= 1.5 for row in found.values())
+    heads = ("target", "recommended", "effective per s", "best", "effective per s", "best over recommended")
+    return table(heads, rows) + f"\n\nWithin 1.5 of the best on {close} of {len(found)} targets."
+
+
+def lattices() -> str:
+    """Clusters and colours near the critical point, and energies beside the exact ones."""
+    rows = [
+        (
+            f"{row['length']}²",
+            row["sampler"],
+            plain(row["effective_squares_per_second"]),
+            plain(row["effective_squares"]),
+            f"{row['energy']:.1f}",
+            f"{row['exact_energy']:.1f}",
+            f"{row['standard_errors_away']:.1f}",
+            f"{100 * row['relative_error']:.2g} %",
+        )
+        for row in sorted(recorded("lattice_energies"), key=lambda row: (row["length"], row["sampler"]))
+    ]
+    heads = (
+        "target",
+        "sampler",
+        "M² per s",
+        "effective M²",
+        "energy",
+        "exact",
+        "standard errors away",
+        "one of them",
+    )
+    return table(heads, rows)
+
+
+def blocks() -> str:
+    """The block of chains that is chosen beside the best of others."""
+    rows = []
+    for row in recorded("speed_blocks"):
+        times = row["times"]
+        best = min(times, key=times.__getitem__)
+        chosen = str(row["chosen"])
+        cells = (chosen, plain(times[chosen]), best, plain(times[best]), f"{row['ratio']:.2f}")
+        rows.append((row["cell"], str(row["num_chains"]), *cells))
+    heads = ("cell", "chains", "block", "µs per step", "best block", "µs per step", "ratio")
+    return table(heads, rows)
 
 
 def selection() -> str:
@@ -159,6 +234,9 @@ def ratio(value: float | None) -> str:
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table in Markdown, with names to the left and numbers to the right."""
     head = tuple(head)
-    marks = ["---" if column in ("cell", "sampler", "target", "figure") else "---:" for column in head]
+    marks = [
+        "---" if column in ("cell", "sampler", "target", "figure", "recommended", "best") else "---:"
+        for column in head
+    ]
     lines = [head, marks, *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

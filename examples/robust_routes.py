@@ -3,6 +3,9 @@
     STEPPE_DATA=/path/to/data python examples/robust_routes.py
 
 Takes TSPLIB's berlin52 where it is at hand, else 30 random cities. Writes out/examples/robust_routes.png.
+
+Result on berlin52: the shortest tour, 7542, is also the one with the best bad days; the worst tenth of them
+takes 14187 ± 110.
 """
 
 from functools import partial

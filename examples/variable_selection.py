@@ -4,6 +4,9 @@
 
 442 patients, ten measurements and their products (scikit-learn's diabetes data). A bit per column, all
 coefficients integrated out exactly. Writes out/examples/variable_selection.png.
+
+Result: body mass index, s5 and blood pressure are in the model with probability 1.00, 1.00 and 0.99, sex
+with 0.76; all others are below 0.7.
 """
 
 from itertools import combinations

@@ -113,14 +113,7 @@ def torus(*lengths: int) -> np.ndarray:
 def cells() -> Iterator[Cell]:
     """Every target that is compared on."""
     rng = np.random.default_rng(0)
-    lattices = (
-        (32, 3.0, 2000),
-        (32, 2.3, 1500),
-        (64, 3.0, 1000),
-        (64, 2.3, 800),
-        (128, 3.0, 400),
-        (128, 2.3, 400),
-    )
+    lattices = ((32, 3.0, 2000), (32, 2.3, 1500), (64, 3.0, 1000), (64, 2.3, 800), (128, 3.0, 400))
     for length, temperature, num_draws in lattices:
         edges = torus(length, length)
         target, strengths = (

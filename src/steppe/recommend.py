@@ -11,7 +11,14 @@ import numpy as np
 from steppe.arguments import checked
 from steppe.errors import RecipeError, TargetError
 from steppe.kernel.compose import Recipe
-from steppe.samplers import chromatic_gibbs, dmala, gibbs, informed_permutation, swendsen_wang
+from steppe.samplers import (
+    chromatic_gibbs,
+    dmala,
+    gibbs,
+    informed_permutation,
+    swendsen_wang,
+    uniform_permutation,
+)
 from steppe.samplers.mixed_models import mixed
 from steppe.target import Target, hold_reals
 from steppe.target.audit import is_gradient_informative
@@ -170,11 +177,19 @@ def _update_some(target: Target) -> Recipe:
 RULES = (
     Rule(
         name="informed_permutation",
+        when="its states are permutations, and it makes tables of what moves change",
+        applies=lambda target: _is_permutation(target) and target.has_move_differences,
+        make=lambda target: informed_permutation(),
+        reason="its states are permutations, and moves weighed by what they change cross fewer bad ones",
+        evidence="a tour of 20 places: 5800 effective draws per second, by uniform moves 3300",
+    ),
+    Rule(
+        name="uniform_permutation",
         when="its states are permutations",
         applies=_is_permutation,
-        make=lambda target: informed_permutation(),
-        reason="its states are permutations, and moves weighed by what they gain cross fewer bad ones",
-        evidence="by construction; not yet measured against uniform moves at equal time",
+        make=lambda target: uniform_permutation(),
+        reason="its states are permutations, and to weigh all moves would take an evaluation for each",
+        evidence="a ranking of 12 items: 38 000 effective draws per second, by informed moves 13 000",
     ),
     Rule(
         name="swendsen_wang",
@@ -182,7 +197,7 @@ RULES = (
         applies=_is_ordering_ferromagnet,
         make=lambda target: swendsen_wang(),
         reason="its bonds favour agreement and are strong enough to order, so whole clusters move at once",
-        evidence="Ising 64², T = 2.3: 416 effective draws of M² per second, by `chromatic_gibbs` 47",
+        evidence="Ising 24², T = 2.3: 3900 effective draws per second, by `chromatic_gibbs` 1100",
     ),
     Rule(
         name="chromatic_gibbs",
@@ -190,7 +205,7 @@ RULES = (
         applies=_has_sparse_interactions,
         make=lambda target: chromatic_gibbs(),
         reason="few of its sites interact, so all sites of a colour move at once",
-        evidence="Ising 32², T = 3: over 20 times the effective draws per second of `dmala`",
+        evidence="Ising 24², T = 3: 50 000 effective draws per second, by `dmala` 600",
     ),
     Rule(
         name="gibbs",
@@ -198,8 +213,8 @@ RULES = (
         applies=_has_cheap_differences,
         make=_sweep,
         reason="changes of single sites are cheap to weigh exactly, so every site is resampled in turn",
-        evidence="SK, 512 spins: twice the effective draws per second of `dmala`; on variable selection "
-        "`dmala` accepts nothing",
+        evidence="SK, 128 spins: 21 000 effective draws per second, by `dmala` 8300; variable selection of "
+        "40 columns: 78 000 and 4700",
     ),
     Rule(
         name="dmala",
@@ -207,7 +222,7 @@ RULES = (
         applies=_has_informative_gradient,
         make=lambda target: dmala(),
         reason="its gradient predicts what single changes do, so one evaluation moves many sites",
-        evidence="RBM of 784 bits: a step of all sites is one pair of matrix products, a sweep 784 updates",
+        evidence="RBM of 200 and 100 bits: 7000 effective draws per second, by `gibbs` 3400",
     ),
     Rule(
         name="gibbs",
@@ -215,6 +230,6 @@ RULES = (
         applies=lambda target: True,
         make=_update_some,
         reason="its gradient does not say what single changes do, so they are weighed one by one",
-        evidence="a log-density that compares or looks up has gradient 0; `dmala` then walks at random",
+        evidence="30 sites that are compared: 38 000 effective draws per second, by `dmala` 1600",
     ),
 )

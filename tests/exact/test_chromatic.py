@@ -377,11 +377,12 @@ def test_a_conditional_of_the_wrong_shape_is_refused():
 @pytest.mark.parametrize("make", [targets.max_cut, lambda edges: targets.coloring(edges, 3)])
 def test_many_colours_in_one_loop_make_the_sweep_that_each_makes_by_itself(make, monkeypatch):
     rng = np.random.default_rng(0)
-    target = make(np.argwhere(np.triu(rng.random((20, 20)) < 0.3, 1)))
+    edges = np.argwhere(np.triu(rng.random((20, 20)) < 0.3, 1))
+    target = make(edges)
     unrolled = steppe.chromatic_gibbs().build(target)
     assert not coloring_of(unrolled).stacks
     monkeypatch.setattr("steppe.kernel.blocks.coloring.MAX_UNROLLED", 1)
-    looped = steppe.chromatic_gibbs().build(target)
+    looped = steppe.chromatic_gibbs().build(make(edges))
     stacks, colors = coloring_of(looped).stacks, coloring_of(looped).colors
     assert sum(len(stack.start) for stack in stacks) == len(colors) > len(stacks) > 1
     keys = jax.random.split(jax.random.key(1), 5)

@@ -287,10 +287,11 @@ def test_problems_without_constraint_say_so_and_counts_are_repaired():
         np.testing.assert_array_equal(target.repair(state), state)
         expected = float(target.log_density(state))
         np.testing.assert_allclose(float(target.score(state)), expected, rtol=1e-5)
-    counted = targets.fixed_counts(targets.coloring(EDGES, 3), (1, 2, 3))
+    coloring = targets.coloring(EDGES, 3)
+    counted = targets.fixed_counts(coloring, (1, 2, 3))
     repaired = counted.repair([2.0, 2.0, 0.0, 5.0, 1.0, 9.0])
     assert counted.is_feasible(repaired)
-    assert float(counted.score(repaired)) == float(counted.inner.score(counted.to_state(repaired)))
+    assert float(counted.score(repaired)) == float(coloring.score(counted.to_state(repaired)))
 
 
 # ---- fixed counts -----------------------------------------------------------------------------

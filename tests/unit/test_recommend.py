@@ -24,6 +24,7 @@ def flat(position):
 
 TARGETS = {
     "orders": (lambda: targets.tsp(coordinates=rng.uniform(size=(6, 2))), "informed_permutation"),
+    "ranking": (lambda: steppe.Target(smooth, steppe.Permutation(6)), "uniform_permutation"),
     "hot lattice": (lambda: targets.ising_lattice((8, 8), 1 / 3), "chromatic_gibbs"),
     "cold lattice": (lambda: targets.ising_lattice((8, 8), 1 / 2.3), "swendsen_wang"),
     "cold antiferromagnet": (lambda: targets.ising_lattice((8, 8), -1 / 2.3), "swendsen_wang"),

@@ -6,6 +6,7 @@ allows it, which decorrelates faster than a fresh draw and leaves the same distr
 """
 
 import warnings
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +26,13 @@ from steppe.random import draws
 from steppe.target.interactions import check_interactions, is_crowded
 from steppe.target.log_density import Target
 
+Prepared = tuple[Coloring, SpinBonds | None]
 # Values, their sums over sites and pairs, and broken log-weights that were left out.
 Carry = tuple[Array, Array, Array]
+
+
+# What is made of a target, as long as there is one: on a million sites it takes a second.
+_PREPARED: "weakref.WeakKeyDictionary[Target, Prepared]" = weakref.WeakKeyDictionary()
 
 
 class ChromaticBlock(ManyChainsBlock):
@@ -67,10 +73,14 @@ class ChromaticBlock(ManyChainsBlock):
                 check_interactions(target)
 
     def prepare(self, target: Target) -> "ChromaticBlock":
-        """Colour the sites of a target."""
-        assert target.interactions is not None
-        coloring = make_coloring(target.interactions, target.domain.num_sites)
-        if is_crowded(len(coloring.colors), target.domain.num_sites):
+        """Colour the sites of a target, once for all recipes."""
+        if target not in _PREPARED:
+            prepared = _prepare(target)
+            if not is_concrete(target):
+                return ChromaticBlock(self.overrelaxation, *prepared)
+            _PREPARED[target] = prepared
+        prepared = _PREPARED[target]
+        if is_crowded(len(prepared[0].colors), target.domain.num_sites):
             warnings.warn(
                 f"All {target.domain.num_sites} sites interact with one another and need a colour each, so "
                 "no two of them move at once. Use `gibbs(num_updates=...)`, which makes the same sweep with "
@@ -78,7 +88,7 @@ class ChromaticBlock(ManyChainsBlock):
                 SlowSamplerWarning,
                 stacklevel=4,
             )
-        return ChromaticBlock(self.overrelaxation, coloring, find_spin_bonds(target, coloring))
+        return ChromaticBlock(self.overrelaxation, *prepared)
 
     def count_evaluations(self, density: JointDensity) -> float:
         """Evaluations of one step: a sweep looks at every pair once, as an evaluation does.
@@ -137,6 +147,14 @@ class ChromaticBlock(ManyChainsBlock):
         if form is None:
             return Conditionals(coloring, density)
         return (Agreements if form.values is None else Products)(coloring, density, form)
+
+
+def _prepare(target: Target) -> Prepared:
+    """Colours, and the signs of bonds where they have one strength."""
+    interactions = target.interactions
+    assert interactions is not None
+    coloring = make_coloring(interactions, target.domain.num_sites)
+    return coloring, find_spin_bonds(target, coloring)
 
 
 def _add(carry: Carry, moved: tuple[Array, Array | int, Array | int]) -> Carry:

@@ -96,14 +96,10 @@ def find_spin_bonds(target: Target, coloring: Coloring) -> SpinBonds | None:
     ):
         return None
     num_sites = target.domain.num_sites
-    degrees = {
-        int(number)
-        for color in coloring.colors
-        for number in (np.asarray(color.neighbours) < num_sites).sum(0)
-    }
-    if len(degrees) > 1 or not 0 < max(degrees) <= MAX_NEIGHBOURS:
+    degrees = np.concatenate([(np.asarray(color.neighbours) < num_sites).sum(0) for color in coloring.colors])
+    if degrees.min() != degrees.max() or not 0 < degrees[0] <= MAX_NEIGHBOURS:
         return None
-    colors = tuple(_list_bonds(color, strengths, num_sites, max(degrees)) for color in coloring.colors)
+    colors = tuple(_list_bonds(color, strengths, num_sites, int(degrees[0])) for color in coloring.colors)
     return SpinBonds(colors, bool(field.flat[0]))
 
 

@@ -31,6 +31,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 from numpyro.infer import HMC, DiscreteHMCGibbs
+from speed.harness import stamp
 
 import steppe
 from steppe.targets import VariableSelection, variable_selection
@@ -231,8 +232,8 @@ def main() -> None:
     found: list[dict] = []
     for columns in given.columns:
         for row in measure(columns, limit, given.peers):
-            found.append(row)
-            report(row)
+            found.append({**row, **stamp()})
+            report(found[-1])
             if given.json is not None:  # row by row: some peers take long
                 given.json.write_text(json.dumps(found, indent=1) + "\n")
 

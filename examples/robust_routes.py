@@ -22,6 +22,7 @@ from steppe.targets import tsp
 
 OUT = Path("out/examples/robust_routes")
 RISK = "cvar:0.1"
+COLORS = {"shortest": style.SHARP_COLOR, "robust": style.FLAT_COLOR}
 
 
 def instance():
@@ -49,37 +50,23 @@ def main():
     scenario = partial(slow_district, jnp.asarray(places), jnp.asarray(distances), beta)
     short = steppe.anneal(target, key=jax.random.key(0), num_steps=2000, num_chains=8)
     after = steppe.robust(target, scenario=scenario, risk=RISK, num_samples=32)
-    robust = steppe.anneal(
-        after,
-        steppe.uniform_permutation(),
-        key=jax.random.key(1),
-        num_steps=20_000,
-        num_chains=8,
-        initial=short.best_position,
-    )
+    search = {"num_steps": 20_000, "num_chains": 8, "initial": short.best_position}
+    robust = steppe.anneal(after, steppe.uniform_permutation(), key=jax.random.key(1), **search)
     tours = np.stack([short.best, robust.best])
     judged = steppe.measure_robustness(
         target, tours, key=jax.random.key(2), scenario=scenario, risk=RISK, num_samples=2000
     )
-    lengths = np.asarray(target.cost(tours))
-    for label, length, value, error in zip(
-        ("shortest", "robust"), lengths, judged.value, judged.standard_error, strict=True
-    ):
-        print(f"{label:9} length {length:.5g}, worst tenth of days {-value / beta:.5g} ± {error / beta:.2g}")
-    draw(name, places, tours.astype(int), lengths, -judged.value / beta)
+    lengths, bad_days = np.asarray(target.cost(tours)), -judged.value / beta
+    for label, length, bad, error in zip(COLORS, lengths, bad_days, judged.standard_error, strict=True):
+        print(f"{label:9} length {length:.5g}, worst tenth of days {bad:.5g} ± {error / beta:.2g}")
+    draw(name, places, tours.astype(int), lengths, bad_days)
 
 
 @style.apply()
 def draw(name, places, tours, lengths, bad_days):
     figure, axes = style.make_row(2, 9.0, 4.4)
-    for axis, label, tour, length, bad, color in zip(
-        axes,
-        ("shortest", "robust"),
-        tours,
-        lengths,
-        bad_days,
-        (style.SHARP_COLOR, style.FLAT_COLOR),
-        strict=True,
+    for axis, (label, color), tour, length, bad in zip(
+        axes, COLORS.items(), tours, lengths, bad_days, strict=True
     ):
         axis.plot(*places[np.append(tour, tour[0])].T, "o-", ms=3, lw=1, color=color)
         axis.set_title(f"{label}: {length:.5g}, on bad days {bad:.5g}")

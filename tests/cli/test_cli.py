@@ -46,6 +46,13 @@ def test_resume_continues_to_more_draws(finished, tmp_path, capsys):
     assert steppe.open_run(copy).trace.levels().shape == (4, 50, 4)
 
 
+def test_a_run_whose_sampler_was_recommended_is_resumed(tmp_path, capsys):
+    path = tmp_path / "run"
+    assert call("run", "--target", "paper_bernoulli", "--out", path, *SMALL) == 0
+    assert call("resume", path, "--num-draws", "40") == 0
+    assert "40 draws" in capsys.readouterr().out
+
+
 def test_verify_exits_with_1_when_something_is_damaged(finished, tmp_path, capsys):
     copy = shutil.copytree(finished, tmp_path / "copy")
     assert call("verify", copy, "--quick") == 0

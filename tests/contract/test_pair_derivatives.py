@@ -12,6 +12,7 @@ import steppe
 from contract.cases import transition_matrix
 from steppe.target.pair_derivatives import MAX_COORDINATES, FollowedPairs, find_pair_derivatives
 from steppe.targets import ising_lattice
+from tiers import cases
 
 rng = np.random.default_rng(2)
 SHAPES = {"binary": (5,), "ordinal": (4,), "categorical": (4, 3), "ragged": (3, 4)}
@@ -53,7 +54,7 @@ NOT_FOLLOWED = {
 
 
 @pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("name", DOMAINS)
+@pytest.mark.parametrize("name", cases(DOMAINS, fast=("ragged",)))
 def test_the_followed_gradient_is_that_of_the_position(name):
     target = pairs_on(name)
     derivatives = find_pair_derivatives(target)
@@ -68,7 +69,7 @@ def test_the_followed_gradient_is_that_of_the_position(name):
 
 
 @pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("name", ["ordinal", "ragged"])
+@pytest.mark.parametrize("name", cases(["ordinal", "ragged"], fast=("ragged",)))
 def test_followed_pairs_have_the_transition_matrix_of_the_plain_function(name):
     target: Any = pairs_on(name)
     plain = steppe.Target(target._functions.log_density, target.domain)
@@ -94,6 +95,7 @@ def test_targets_that_are_not_declared_or_too_large_are_left_alone():
     assert find_pair_derivatives(ising_lattice((3, 3), 0.2)) is None
 
 
+@pytest.mark.slow
 def test_draws_are_those_of_the_plain_form_and_the_gradient_is_renewed():
     target = pairs_on("categorical")
     sampler = steppe.gibbs(num_updates=4).build(target)

@@ -15,6 +15,7 @@ from steppe.kernel.blocks.cycle import fall_by_cosine, follow_factors
 from steppe.run.adaptation import TARGET_ACCEPTANCE
 from steppe.run.cycle_schedule import EXPONENTS, adapt_cycle, choose_exponents, find_cycle, tune_cycle
 from steppe.targets import ising_lattice
+from tiers import cases
 
 TOLERANCE = 1e-12
 
@@ -28,7 +29,7 @@ def bold_cycle(target: steppe.Target, cycle_length: int = 3) -> Any:
 
 
 @pytest.mark.usefixtures("float64")
-@pytest.mark.parametrize("domain", ["binary", "ordinal", "ragged"])
+@pytest.mark.parametrize("domain", cases(["binary", "ordinal", "ragged"], fast=("ordinal",)))
 def test_every_move_of_the_cycle_is_reversible_and_the_cycle_is_their_product(domain):
     target = target_named(domain, "smooth")
     sampler, distribution = bold_cycle(target), target_distribution(target)
@@ -92,6 +93,7 @@ def adapted():
     return target, recipe, tune_cycle(recipe, target, jax.random.key(3))
 
 
+@pytest.mark.slow
 def test_the_range_of_step_sizes_is_accepted_as_wanted(adapted):
     target, _, (largest, factors, exponents) = adapted
     assert 0 < factors[-1] <= 1
@@ -108,6 +110,7 @@ def test_the_range_of_step_sizes_is_accepted_as_wanted(adapted):
     assert abs(float(run.trace.statistic("acceptance_rate").mean()) - TARGET_ACCEPTANCE) < 0.1
 
 
+@pytest.mark.slow
 def test_a_stored_cycle_is_taken_as_it_is_and_a_fixed_one_left_alone(adapted):
     target, recipe, cycle = adapted
     record: Any = cycle  # has the same three names

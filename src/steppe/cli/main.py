@@ -39,6 +39,7 @@ from steppe.errors import (
 from steppe.report.terminal import printable
 from steppe.run.result import open_run
 from steppe.run.storage.shards import find_run, merge_shards
+from steppe.trace import REASON
 
 app = App(name="steppe", help="Sample discrete distributions and find their flat modes.", version_flags=[])
 
@@ -198,6 +199,7 @@ def resume(
         Print the summary as JSON.
     """
     saved = dict(find_run(directory)[0].record().metadata)
+    saved.pop(REASON, None)  # `sample` says why it chose the recipe
     if not saved:
         raise RunError(f"{directory} was not started by `steppe run`; continue it with `steppe.sample`.")
     own = str(saved.get("target"))

@@ -1,7 +1,10 @@
 """Files at the root agree with one another."""
 
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -53,3 +56,15 @@ def test_the_summary_for_a_journal_has_its_sections_and_cites_what_it_lists():
         re.findall(r"^@\w+\{(\w+),", references, re.MULTILINE)
     )
     assert 250 <= len(text.split()) <= 1000
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_its_types_and_its_licence_and_no_tests(tmp_path):
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t", "wheel"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("steppe-*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "steppe/py.typed" in names
+    assert any(name.endswith(("/licenses/LICENSE", "/licenses/LICENSE.txt")) for name in names)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"steppe"}
+    assert not [name for name in names if "test" in Path(name).name.lower()]

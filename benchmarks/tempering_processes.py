@@ -4,8 +4,8 @@
 
 64 ladders of 24 rungs of a ±J glass of 6³ spins, in blocks of 32 chains: in one process, then 32 ladders in
 each of two that run together (`jax.distributed`). Both write run directories, whose draws must be equal. The
-efficiency of processor time is that of one process over the sum of both; that of wall time needs two idle
-cores, so the load of the machine is recorded beside it.
+efficiency of processor time is that of one process over the sum of both. Every process keeps to one core, for
+one alone would use both; the efficiency of wall time needs two idle ones, so the load is recorded beside it.
 """
 
 import argparse
@@ -21,9 +21,10 @@ from pathlib import Path
 from steppe.run.storage.identity import describe_software
 
 PROGRAM = """
-import json, sys, time
-import jax
+import json, os, sys, time
 out, port, process, draws = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[process]})
+import jax
 if port != "0":
     jax.distributed.initialize(f"127.0.0.1:{port}", num_processes=2, process_id=process)
 import numpy as np

@@ -49,8 +49,9 @@ from steppe.targets import binary_network
 rng = np.random.default_rng(0)
 x, y = rng.standard_normal((29860, 88), np.float32), rng.uniform(size=29860).astype(np.float32)
 target = binary_network(x, y, 500, preset="published")
-steppe.sample(target, steppe.edmala(0.1, 0.1, 0.5), key=jax.random.key(0), num_chains=50, num_warmup=0,
-              num_draws=1, keep="stats", adapt=False)
+recipe = steppe.edmala(step_size=0.1, center_step_size=0.1, coupling_variance=0.5)
+steppe.sample(target, recipe, key=jax.random.key(0), num_chains=50, num_warmup=0, num_draws=1, keep="stats",
+              adapt=False)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 """
 
@@ -83,6 +84,23 @@ def seconds(num_draws):
 seconds(1)
 times = sorted(seconds(31) - seconds(1) for _ in range(3))
 print(times[1] / 300 * 1e6)
+"""
+
+# The same of sweeps of a lattice.
+SWEEPS = """
+import time
+import jax, steppe
+from steppe.targets import ising_lattice
+target = ising_lattice((64, 64), 1 / 3)
+def seconds(num_draws):
+    begun = time.perf_counter()
+    steppe.sample(target, steppe.chromatic_gibbs(), key=jax.random.key(0), num_chains=64, num_warmup=0,
+                  num_draws=num_draws, thinning=100, keep="none", adapt=False, progress=False, chain_block=32,
+                  devices=len(jax.devices()))
+    return time.perf_counter() - begun
+seconds(1)
+times = sorted(seconds(21) - seconds(1) for _ in range(3))
+print(times[1] / 2000 * 1e6)
 """
 
 # What files, a bar and commits add to the bare loop, for one block of chains.
@@ -141,6 +159,7 @@ def figures(repeats: int) -> dict[str, float]:
     middle = lambda program, *given: statistics.median(fresh(program, *given) for _ in range(repeats))  # noqa: E731
     steps = [(fresh(STEPS, 1), fresh(STEPS, 2)) for _ in range(repeats)]
     blocks = [(fresh(SAMPLE, 1), fresh(SAMPLE, 2, TWO_DEVICES)) for _ in range(repeats)]
+    sweeps = [(fresh(SWEEPS, 1), fresh(SWEEPS, 2, TWO_DEVICES)) for _ in range(repeats)]
     return {
         "import steppe, s": middle(IMPORT),
         "first sample of four bits with import, s": middle(FIRST_SAMPLE),
@@ -155,6 +174,9 @@ def figures(repeats: int) -> dict[str, float]:
         ),
         "`sample` with files, bar and commits over the bare loop": middle(OVERHEAD, 1),
         "`sample` on two devices over one": statistics.median(one / two for one, two in blocks),
+        "`sample` of chromatic sweeps, 64² ×64, on two devices over one": statistics.median(
+            one / two for one, two in sweeps
+        ),
     }
 
 

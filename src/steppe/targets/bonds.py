@@ -48,7 +48,7 @@ MAX_PADDING_OF_SUMS = 2
 # For single sites the list only has to fit in memory; a graph with a hub would not.
 MAX_PADDING_OF_LISTS = 16
 # Neighbours that are too many to be added up again for every site: with fewer, sites change so often that
-# colours are faster (G1, 48 neighbours on average: 59 million updates per second, from change to change 4).
+# colours are faster (G1, 48 neighbours on average: `benchmarks/updates_per_second.py`).
 MANY_NEIGHBOURS = 128
 
 

@@ -76,14 +76,15 @@ class Gaussian(NamedTuple):
     def sample(self, keys: DrawKeys) -> Array:
         """Draw a center."""
         white = draws.normal(keys.center, self.mean.shape)
-        return self.mean + jnp.sqrt(self.variance) * self._mask_padding(white)
+        return self.mean + jnp.sqrt(self.variance) * mask_padding(self.domain, white)
 
     def log_prob_terms(self, value: Array) -> list[Array]:
         """Log-density of a center, one term per coordinate."""
         norm = 0.5 * jnp.log(2 * jnp.pi * self.variance)
-        return [self._mask_padding((value - self.mean) ** 2 * (-0.5 / self.variance) - norm)]
+        return [mask_padding(self.domain, (value - self.mean) ** 2 * (-0.5 / self.variance) - norm)]
 
-    def _mask_padding(self, array: Array) -> Array:
-        # Padded coordinates hold no variable: no noise, no density.
-        mask = self.domain.coordinate_mask
-        return array if mask is None else array * mask.astype(np.float32)
+
+def mask_padding(domain: Domain, array: Array) -> Array:
+    """Put zeros where a padded coordinate holds no variable: no noise, no density."""
+    mask = domain.coordinate_mask
+    return array if mask is None else array * mask.astype(np.float32)

@@ -10,11 +10,11 @@ import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 from steppe.domain.base import Domain
 from steppe.kernel.coupling import StarCoupling
+from steppe.kernel.distributions import mask_padding
 from steppe.kernel.keys import DrawKeys
 from steppe.kernel.parameters import Number
 from steppe.numerics import softplus
@@ -30,16 +30,14 @@ class Logistic(NamedTuple):
 
     def sample(self, keys: DrawKeys) -> Array:
         """Draw a center: `s · logit(u)` from its mean."""
-        return self.mean + self.scale * self._mask_padding(draws.logistic(keys.center, self.mean.shape))
+        return self.mean + self.scale * mask_padding(
+            self.domain, draws.logistic(keys.center, self.mean.shape)
+        )
 
     def log_prob_terms(self, value: Array) -> list[Array]:
         """Log-density of a center, one term per coordinate."""
         distance = jnp.abs(value - self.mean) / self.scale
-        return [self._mask_padding(log_sech_squared(distance) - jnp.log(self.scale))]
-
-    def _mask_padding(self, array: Array) -> Array:
-        mask = self.domain.coordinate_mask
-        return array if mask is None else array * mask.astype(np.float32)
+        return [mask_padding(self.domain, log_sech_squared(distance) - jnp.log(self.scale))]
 
 
 class LogisticCoupling(StarCoupling):

@@ -29,9 +29,10 @@ from steppe.kernel.start import check_start, flatten_start
 from steppe.presented import Presented
 from steppe.recommend import recommend_for_search
 from steppe.run.adaptation.follow import FollowAcceptance
+from steppe.run.annealing_state import Done, Request
 from steppe.run.cooling import cool
 from steppe.run.progress import count_bar
-from steppe.run.rounds import Done, Request, begin, carry_on, count_rows
+from steppe.run.rounds import begin, carry_on, count_rows
 from steppe.run.schedule import Adaptive, Schedule, check_schedule
 from steppe.run.storage.annealing import AnnealingDirectory
 from steppe.run.temperature_range import choose_temperatures
@@ -219,6 +220,10 @@ def anneal(
     Notes
     -----
     Stationary distribution: none. Numbers that move leave nothing invariant; use `steppe.sample` for draws.
+
+    Where sites have two levels and few neighbours, as in sparse graphs, chains are put together after every
+    round: of each region in which the best state and another one differ, the better side is taken. That may
+    change the best state of one chain, and nothing else, unless the next round begins from the best states.
 
     Examples
     --------

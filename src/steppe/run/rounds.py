@@ -4,12 +4,10 @@ A round is cut into rows; after each the host looks at the clock, at the best st
 is time to save. Nothing of that changes what the chains do, except where a schedule is led by them.
 """
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +22,12 @@ from steppe.kernel.start import repair_starts
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.pytree import as_pytree
 from steppe.run.adaptation.follow import FollowAcceptance
+from steppe.run.annealing_state import Best, Done, Request
 from steppe.run.engine import draw_positions, start_keys
+from steppe.run.recombination import SparsePairs, list_sparse_pairs, recombine
 from steppe.run.schedule import Adaptive, Curves, Geometric, Schedule
 from steppe.run.simulate import Count, Simulation, simulate
-from steppe.run.until import Until, first_limit
+from steppe.run.until import first_limit
 
 MAX_KEPT = 200
 MIN_KEPT = 20
@@ -37,100 +37,9 @@ FIRST_STEPS = 64
 MAX_MET = 4096
 # Keys of rounds are folded from a number that no chain has.
 ROUND_KEYS = 2**32 - 3
+VALUE_REACHED = "the value was reached"
 # Rows over which the specific heat is averaged.
 HEAT_ROWS = 5
-
-
-class Best(NamedTuple):
-    """What a chain has met so far, and what its last step did."""
-
-    position: Array
-    log_density: Array
-    current: Array
-    acceptance_rate: Array
-    num_flips: Array
-
-
-class Request(NamedTuple):
-    """What is annealed, and how.
-
-    Attributes
-    ----------
-    sampler, schedule, follow
-        How chains move.
-    temperatures
-        Inverse temperatures at the hot and the cold end, if they were chosen.
-    key, num_chains, initial
-        How they start.
-    num_steps
-        Steps of a round; `None`: rounds grow until the time is used up.
-    max_rounds
-        Rounds at most, infinity if time decides.
-    reheats
-        Whether later rounds go on from the best states, at the temperature of the largest specific heat.
-    time_limit, until
-        When to stop.
-    """
-
-    sampler: Sampler
-    schedule: Schedule | Adaptive
-    follow: FollowAcceptance | None
-    temperatures: tuple[float, float] | None
-    key: Array
-    num_chains: int
-    initial: Array | None
-    num_steps: int | None
-    max_rounds: float
-    reheats: bool
-    time_limit: float | None
-    until: Until
-
-
-@dataclasses.dataclass
-class Done:
-    """What was done so far: everything that a directory has to keep.
-
-    Attributes
-    ----------
-    chains
-        Chains of the round.
-    round, row, num_steps, start
-        The round, rows done of it, its steps, and the progress at which it began.
-    beta
-        Inverse temperature of the next row, where it is led by the chains.
-    best_position, best_log_density
-        The best state that each chain met in any round.
-    best_met, num_idle
-        The best log-density of all, and steps since it was found.
-    steps, seconds, cpu_seconds
-        Work so far.
-    rows
-        Statistics of every row, each with an axis of chains.
-    trace
-        Evaluations, seconds and the best log-density after every row.
-    met
-        Positions met by the ends of rounds, as levels, distinct.
-    stopped
-        Why it ended; empty while it goes on.
-    """
-
-    chains: Simulation
-    best_position: np.ndarray
-    best_log_density: np.ndarray
-    round: int = 0
-    row: int = 0
-    num_steps: int = 0
-    start: float = 0.0
-    beta: float = 0.0
-    best_met: float = -math.inf
-    num_idle: int = 0
-    steps: int = 0
-    seconds: float = 0.0
-    cpu_seconds: float = 0.0
-    rows: list[dict[str, np.ndarray]] = dataclasses.field(default_factory=list)
-    trace: list[tuple[float, float, float]] = dataclasses.field(default_factory=list)
-    met: dict[bytes, np.ndarray] = dataclasses.field(default_factory=dict)
-    stopped: str = ""
 
 
 def begin(request: Request) -> Done:
@@ -144,6 +53,7 @@ def carry_on(request: Request, done: Done, after_row: Callable[[Done], bool]) ->
     """Go on until something says stop; `after_row` may, by returning true, and keeps `stopped` empty."""
     advance = _choose_program(request)
     _compile(advance, request, done)
+    pairs = list_sparse_pairs(request.sampler.target)
     while not done.stopped:
         if not done.num_steps:
             done.num_steps = _choose_steps(request, done)
@@ -155,7 +65,7 @@ def carry_on(request: Request, done: Done, after_row: Callable[[Done], bool]) ->
             _advance_row(advance, request, done, num_rows)
             if after_row(done):
                 return
-        _end_round(request, done)
+        _end_round(request, done, pairs)
 
 
 def count_rows(num_steps: int, round_: int) -> int:
@@ -223,7 +133,7 @@ def _note(request: Request, done: Done, row: dict[str, np.ndarray], stride: int)
     if request.until.is_reached(done.best_met, done.num_idle):
         value = request.until.value
         has_value = value is not None and request.until.is_reached(done.best_met, -1)
-        done.stopped = "the value was reached" if has_value else "nothing better came for the steps allowed"
+        done.stopped = VALUE_REACHED if has_value else "nothing better came for the steps allowed"
     elif _is_over(request, done):
         done.stopped = "the time was used up"
 
@@ -234,7 +144,7 @@ def _is_over(request: Request, done: Done) -> bool:
     return has_wall or (cpu_limit is not None and done.cpu_seconds >= cpu_limit)
 
 
-def _end_round(request: Request, done: Done) -> None:
+def _end_round(request: Request, done: Done, pairs: SparsePairs | None) -> None:
     """Keep what the round found, and start the next one if there is to be one."""
     best = done.chains.reduced
     values = np.asarray(best.log_density, float)
@@ -242,6 +152,8 @@ def _end_round(request: Request, done: Done) -> None:
     done.best_position[is_better] = np.asarray(best.position)[is_better]
     done.best_log_density = np.maximum(values, done.best_log_density)
     _keep_met(request, done)
+    if pairs is not None and done.stopped != VALUE_REACHED:
+        _recombine(request, done, pairs)
     if done.stopped:
         return
     if done.round + 1 >= request.max_rounds:
@@ -254,9 +166,37 @@ def _end_round(request: Request, done: Done) -> None:
     done.chains = _start(request, _round_key(request.key, done.round), initial)
 
 
+def _recombine(request: Request, done: Done, pairs: SparsePairs) -> None:
+    """Put the best parts of all chains together, in the place of the best state."""
+    begun, begun_cpu = time.perf_counter(), time.process_time()
+    order = np.argsort(-np.asarray(done.chains.reduced.log_density), kind="stable")
+    best = int(np.argmax(done.best_log_density))
+    found = recombine(pairs, done.best_position[best], np.asarray(done.chains.reduced.position)[order])
+    if np.array_equal(found, done.best_position[best]):
+        value = -math.inf
+    else:
+        value = float(request.sampler.target.log_density(jnp.asarray(found)))
+    done.seconds += time.perf_counter() - begun
+    done.cpu_seconds += time.process_time() - begun_cpu
+    # What the sums say may be lost in rounding.
+    if value <= done.best_log_density[best]:
+        return
+    done.best_position[best], done.best_log_density[best] = found, value
+    done.rows[-1]["best_log_density"][best] = value
+    done.best_met, done.num_idle = value, 0
+    done.trace[-1] = (done.trace[-1][0], done.seconds, value)
+    _add_met(done, request.sampler.target.domain.to_levels(jnp.asarray(found))[None])
+    if request.until.is_reached(value, -1):
+        done.stopped = VALUE_REACHED
+
+
 def _keep_met(request: Request, done: Done) -> None:
     best, ends = done.chains.reduced.position, done.chains.state.position
-    for levels in np.asarray(_list_levels(best, ends, request.sampler.target.domain)):
+    _add_met(done, _list_levels(best, ends, request.sampler.target.domain))
+
+
+def _add_met(done: Done, states: Array) -> None:
+    for levels in np.asarray(states, np.int32):
         if len(done.met) < MAX_MET:
             done.met.setdefault(levels.tobytes(), levels)
 

@@ -22,7 +22,7 @@ from steppe.run.storage.durable import read_arrays, read_json, take_lock, write_
 from steppe.run.storage.identity import describe_component, identify_target, name_leaves
 
 if TYPE_CHECKING:
-    from steppe.run.rounds import Done, Request
+    from steppe.run.annealing_state import Done, Request
 
 FORMAT = 1
 RECORD = "anneal.json"

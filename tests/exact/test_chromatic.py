@@ -17,6 +17,7 @@ from contract.cases import quick_jit
 from steppe import targets
 from steppe.diagnostics.exact import target_distribution, transition_matrix
 from steppe.errors import RecipeError, SlowSamplerWarning, TargetError
+from steppe.kernel.blocks import spin_planes
 from steppe.kernel.blocks.chromatic import ChromaticBlock, _overrelax
 from steppe.kernel.blocks.coloring import Coloring, make_coloring
 from steppe.random import draws
@@ -211,13 +212,11 @@ def draw_once(sampler, num_chains, start):
     return quick_jit(lambda keys: jax.vmap(sampler.step, (0, None))(keys, state)[0])(keys)
 
 
-@pytest.mark.parametrize("name", cases(NAMES, fast=("odd cycle of signs", "odd cycle", "potts")))
-def test_draws_follow_the_matrix_and_carry_their_log_density(name):
-    target = TARGETS[name]()
-    sampler = steppe.chromatic_gibbs().build(target)
-    start = target.domain.enumerate()[target.domain.num_states // 3]
-    states = draw_once(sampler, 20_000, start)
-    row = transition_matrix(steppe.chromatic_gibbs(), target)[target.domain.num_states // 3]
+def judge_draws(target):
+    """Draws of one step from one position: p-value by its row of the matrix, and log-densities that hold."""
+    sampler, index = steppe.chromatic_gibbs().build(target), target.domain.num_states // 3
+    states = draw_once(sampler, 20_000, target.domain.enumerate()[index])
+    row = transition_matrix(steppe.chromatic_gibbs(), target)[index]
     counts = np.bincount(np.asarray(target.domain.index(states.position)), minlength=len(row))
     is_expected = row * 20_000 > 5
     rest = max(row[~is_expected].sum(), 1e-12)
@@ -225,10 +224,44 @@ def test_draws_follow_the_matrix_and_carry_their_log_density(name):
         np.append(counts[is_expected], counts[~is_expected].sum()),
         np.append(row[is_expected], rest),
     )
-    p_value = scipy.stats.chisquare(observed, expected / expected.sum() * observed.sum()).pvalue
-    assert p_value > FALSE_ALARM
     fresh = jax.vmap(target.log_density)(states.position)
     np.testing.assert_allclose(states.log_density, fresh, rtol=1e-5, atol=1e-5)
+    return scipy.stats.chisquare(observed, expected / expected.sum() * observed.sum()).pvalue
+
+
+@pytest.mark.parametrize("name", cases(NAMES, fast=("odd cycle of signs", "odd cycle", "potts")))
+def test_draws_follow_the_matrix_and_carry_their_log_density(name):
+    assert judge_draws(TARGETS[name]()) > FALSE_ALARM
+
+
+def test_draws_of_large_colours_follow_the_matrix_in_segments(monkeypatch):
+    """Two colours of five spins, in segments of four; segments with the same bits would be seen."""
+    monkeypatch.setattr(spin_planes, "SEGMENT", 4)
+    monkeypatch.setattr(spin_planes, "MIN_SEGMENTS", 2)
+    cycle = np.stack([np.arange(10), (np.arange(10) + 1) % 10], axis=1)
+    target = targets.ising_graph(cycle, 0.3, field=0.1)
+    assert [
+        color.neighbours.shape[1] for color in coloring_of(steppe.chromatic_gibbs().build(target)).colors
+    ] == [5, 5]
+    assert judge_draws(target) > FALSE_ALARM
+    move = spin_planes._move_color
+    with monkeypatch.context() as broken:
+        broken.setattr(spin_planes, "_move_color", lambda *parts: move(*parts[:-1], parts[-1] // 5 * 5))
+        assert judge_draws(targets.ising_graph(cycle, 0.3, field=0.1)) < FALSE_ALARM
+
+
+def test_large_lattices_are_swept_in_segments_as_each_chain_alone():
+    """128² spins: more than one segment; chains alone and side by side, and their log-densities."""
+    target = targets.ising_lattice((128, 128), 0.3)
+    sampler = steppe.chromatic_gibbs().build(target)
+    keys = jax.random.split(jax.random.key(3), 3)
+    states = jax.vmap(sampler.init)(jnp.ones((3, 128**2)))
+    together = jax.jit(jax.vmap(sampler.step))(keys, states)[0]
+    alone = jax.jit(sampler.step)(keys[2], chain_of(states, 2))[0]
+    np.testing.assert_array_equal(together.position[2], alone.position)
+    spins = np.asarray(together.position, float).reshape(3, 128, 128)
+    pairs = sum((spins * np.roll(spins, 1, axis)).sum((1, 2)) for axis in (1, 2))
+    np.testing.assert_allclose(together.log_density, 0.3 * pairs, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["lattice", "odd cycle", "potts", "conditional"])

@@ -35,6 +35,10 @@ MAX_CHAINS = max(bit_planes.WIDTHS)
 MORE = 2**31
 # Words of all sites together that stay in the cache while they are swept.
 MAX_WORDS = 2048
+# Sites of a colour that are moved at once: what is drawn for them stays in the cache, and rarely does one of
+# them need more bits. A colour with so many segments is moved one segment after another.
+SEGMENT = 2048
+MIN_SEGMENTS = 4
 # Axis of words side by side, which look closer together.
 WORDS = "words"
 
@@ -205,7 +209,7 @@ def _sweep_word(
         pulls = materialize(_gather, words, own.neighbours)
         if own.is_negative is not None:
             pulls = pulls ^ -own.is_negative.astype(pulls.dtype)
-        new = _move_color(cases, pulls, color.slice(words), lanes, keys, jnp.uint32(color.start))
+        new = _move_segments(cases, pulls, color.slice(words), lanes, keys, color.start)
         words = jax.lax.dynamic_update_slice(words, new, (color.start,))
         if own.num_bonds:
             satisfied.append(jnp.stack(_count_planes(own.list_agreements(new, pulls))))
@@ -253,6 +257,28 @@ def _weigh_cases(density: JointDensity, bonds: SpinBonds, overrelaxation: Array,
     low = (scaled - high) * 2.0**32
     planes = [bit_planes.number_planes(part.astype(jnp.uint32)) for part in (high, low)]
     return Cases(bit_planes.pack_chains(is_up), jnp.concatenate(planes))
+
+
+def _move_segments(cases: Cases, pulls: Array, old: Array, lanes: Array, keys: Array, start: int) -> Array:
+    """New spins of a colour, in segments where it is large, whose places follow each other."""
+    size, place = len(old), jnp.uint32(start)
+    num_segments = -(-size // SEGMENT)
+    if num_segments < MIN_SEGMENTS:
+        return _move_color(cases, pulls, old, lanes, keys, place)
+    pulls = jnp.pad(pulls, ((0, 0), (0, num_segments * SEGMENT - size)))
+    old = jnp.pad(old, (0, num_segments * SEGMENT - size))
+
+    def move(index: Array) -> Array:
+        first = index * SEGMENT
+        own, before = materialize(_cut, pulls, first), materialize(_cut, old, first)
+        return _move_color(cases, own, before, lanes, keys, place + first.astype(jnp.uint32))
+
+    return jax.lax.map(move, jnp.arange(num_segments)).reshape(-1)[:size]
+
+
+# A slice that is fused into what follows would be computed word by word.
+def _cut(words: Array, first: Array) -> Array:
+    return jax.lax.dynamic_slice_in_dim(words, first, SEGMENT, axis=-1)
 
 
 @jax.jit  # traced once for all colours of one size

@@ -6,8 +6,8 @@
     PYTHONPATH=tests python -m mutants --planted    # the bugs of planted.toml
     PYTHONPATH=tests python -m mutants --show       # what is known so far
 
-Works on a copy of the project in `out/mutants`, in forks of one process. `survivors.toml` says of every
-survivor why it may live.
+Works on a copy of the project in `out/mutants`, in forks of one process. `outcomes.jsonl` keeps what became
+of each, `survivors.toml` says of every survivor why it may live.
 """
 
 import argparse
@@ -16,10 +16,11 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+from .outcomes import KILLED, read_outcomes
 from .planted import try_planted
 from .touched import FOLDERS, make_map
 from .tree import HOME, PACKAGES, copy_project
-from .trial import KILLED, describe, read_outcomes, try_mutants, wilson
+from .trial import try_mutants, wilson
 from .warm import Server, import_packages
 
 SURVIVORS = Path(__file__).with_name("survivors.toml")
@@ -68,27 +69,25 @@ def main() -> None:
 def show() -> None:
     """Say how many mutants were noticed, and list the survivors that nobody has explained."""
     explained = tomllib.loads(SURVIVORS.read_text(encoding="utf-8")) if SURVIVORS.exists() else {}
-    outcomes = read_outcomes()
+    outcomes = read_outcomes().values()
     for package in PACKAGES:
         own = [outcome for outcome in outcomes if outcome.package == package]
         if not own:
             continue
-        counts = Counter(outcome.outcome for outcome in own)
-        low, high = wilson(counts[KILLED], len(own))
-        say(
-            f"{package}: {counts[KILLED]} of {len(own)} noticed, {counts[KILLED] / len(own):.1%} "
-            f"[{low:.1%}, {high:.1%}]; {dict(counts)}"
-        )
         equivalent = sum(explained.get(outcome.name, {}).get("verdict") == "equivalent" for outcome in own)
-        if equivalent:
-            low, high = wilson(counts[KILLED], len(own) - equivalent)
+        for when, ends in (
+            ("when first tried", [outcome.first for outcome in own]),
+            ("now", [outcome.outcome for outcome in own]),
+        ):
+            killed, counted = ends.count(KILLED), len(ends) - equivalent
+            low, high = wilson(killed, counted)
             say(
-                f"  without {equivalent} that change nothing: "
-                f"{counts[KILLED] / (len(own) - equivalent):.1%} [{low:.1%}, {high:.1%}]"
+                f"{package}, {when}: {killed} of {counted} noticed, {killed / counted:.1%} "
+                f"[{low:.1%}, {high:.1%}]; {equivalent} more change nothing; {dict(Counter(ends))}"
             )
     for outcome in outcomes:
         if outcome.outcome != KILLED and outcome.name not in explained:
-            say(f"unexplained: {describe(outcome)}")
+            say(f"unexplained: {outcome.name} {outcome.what}")
 
 
 def say(sentence: str) -> None:

@@ -6,24 +6,31 @@ so a trial that is stopped goes on where it was.
 """
 
 import hashlib
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import NamedTuple
 
 from scipy.stats import norm
 
 from .operators import Mutant, list_mutants
+from .outcomes import (
+    KILLED,
+    SURVIVED,
+    UNTOUCHED,
+    Outcome,
+    describe,
+    digest_text,
+    keep_outcome,
+    read_outcomes,
+)
 from .patch import find_outermost_function
 from .plugins import KILLER
 from .touched import Touch, list_files, list_imported, read_map
-from .tree import HOME, TREE, list_modules, mutated, read_module
+from .tree import TREE, list_modules, mutated, read_module
 from .warm import KILLED_BY_CLOCK, Request, Server, run_tests
 
-FILE = HOME / "outcomes.jsonl"
 # Tests of one mutant may take so long together, by the time they took without it.
 MAX_TEST_SECONDS = 5.0
 # A mutant that takes so much longer is stopped.
@@ -33,25 +40,6 @@ FIRST_TESTS = 12
 MAX_FILES, FILE_LIMIT = 6, 15.0
 # How a run of tests ends that could not begin, or found none.
 NOT_RUN, NO_TESTS = "70", "5"
-KILLED, SURVIVED, UNTOUCHED = "killed", "survived", "untouched"
-
-
-class Outcome(NamedTuple):
-    """What became of a mutant."""
-
-    package: str
-    name: str
-    module: str
-    function: str
-    line: int
-    operator: str
-    before: str
-    after: str
-    outcome: str
-    end: str
-    killer: str
-    num_tests: int
-    seconds: float
 
 
 def sample_mutants(package: str, number: int, seed: int) -> list[Mutant]:
@@ -118,29 +106,31 @@ def name_file(touch: Touch) -> str:
 
 
 def run_mutant(
-    package: str,
     mutant: Mutant,
     touches: Sequence[Touch],
     server: Server,
     imported: Collection[tuple[str, str]],
+    killer: str = "",
     *,
     is_thorough: bool = False,
-) -> Outcome:
-    """Try one mutant, thoroughly with all tests of the files that have to do with it."""
+) -> tuple[str, str]:
+    """Try one mutant: what became of it, and the test that noticed it. One that did before comes first.
+
+    Thoroughly, with all tests of the files that have to do with it.
+    """
     tests = choose_tests(mutant, touches)
     stages = [(*map(attrgetter("test", "seconds"), stage),) for stage in split_tests(tests)]
     if is_thorough:
         stages = [((file, FILE_LIMIT),) for file in choose_files(mutant, touches)]
-    shown = (package, mutant.name, mutant.module, mutant.function, mutant.line, mutant.operator)
-    changed = (mutant.before[:200], mutant.after[:200])
+    stages[:0] = [((touch.test, touch.seconds),) for touch in touches if touch.test == killer]
     if not stages:
-        return Outcome(*shown, *changed, UNTOUCHED, "", "", 0, 0.0)
+        return UNTOUCHED, ""
     original = read_module(mutant.module)
     source = mutant.apply(original)
     assert source is not None
     function = find_outermost_function(original, mutant)
     is_replaced = function is not None and (mutant.module, mutant.function) not in imported
-    end, used = "0", 0.0
+    end = "0"
     with mutated(mutant.module, source):
         for stage in stages:
             names = tuple(name for name, _ in stage)
@@ -148,20 +138,17 @@ def run_mutant(
             request = Request(names, limit, WALL_SECONDS)
             if is_replaced:
                 replacing = request._replace(module=mutant.module, function=function)
-                end, seconds = server.run_tests(replacing)
+                end, _ = server.run_tests(replacing)
                 is_replaced = end != NOT_RUN  # a function with other variables cannot be replaced
-                used += seconds
             if not is_replaced:
-                end, seconds = run_tests(request)
-                used += seconds
+                end, _ = run_tests(request)
             assert end != NO_TESTS or is_thorough, f"no such tests: {names}"
             if is_thorough and end == KILLED_BY_CLOCK:  # a file may take longer without any mutant
                 end = "0"
             if end not in ("0", NO_TESTS):
                 break
     by = KILLER.read_text(encoding="utf-8") if KILLER.exists() else ""
-    outcome = SURVIVED if end in ("0", NO_TESTS) else KILLED
-    return Outcome(*shown, *changed, outcome, end, by, sum(map(len, stages)), round(used, 1))
+    return (SURVIVED, "") if end in ("0", NO_TESTS) else (KILLED, by or end)
 
 
 def split_tests(tests: Sequence[Touch]) -> list[list[Touch]]:
@@ -186,35 +173,21 @@ def try_mutants(
     """Try those of the sample that have no outcome yet, the packages in turn; or `again` those that lived."""
     touches, imported = read_map(), list_imported()
     samples = [sample_mutants(package, number, seed) for package in packages]
-    known = {outcome.name: outcome.outcome for outcome in read_outcomes()}
+    known = read_outcomes()
     for index in range(number):
         for package, sample in zip(packages, samples, strict=True):
             if index >= len(sample):
                 continue
             mutant = sample[index]
-            before = known.get(mutant.name)
-            if before == KILLED or (before is None) == again:
+            text, before = digest_text(mutant, read_module(mutant.module)), known.get(mutant.name)
+            is_new = before is None or before.text != text
+            if is_new == again or (before is not None and not is_new and before.outcome == KILLED):
                 continue
-            began = time.monotonic()
-            outcome = run_mutant(package, mutant, touches, server, imported, is_thorough=is_thorough)
-            with FILE.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(outcome._asdict()) + "\n")
-            wall = time.monotonic() - began
-            say(f"{describe(outcome)}: {outcome.outcome} ({outcome.num_tests} tests, {wall:.0f} s)")
-
-
-def describe(outcome: Outcome) -> str:
-    """A mutant in one line."""
-    before, after = (" ".join(text.split()) for text in (outcome.before, outcome.after))
-    return f"{outcome.name} {outcome.module}:{outcome.line} {outcome.function}: {before!r} -> {after!r}"
-
-
-def read_outcomes() -> list[Outcome]:
-    """The newest outcome of each mutant."""
-    if not FILE.exists():
-        return []
-    with FILE.open(encoding="utf-8") as file:
-        return list({row["name"]: Outcome(**row) for row in map(json.loads, file)}.values())
+            began, killer = time.monotonic(), before.killer if before else ""
+            outcome, killer = run_mutant(mutant, touches, server, imported, killer, is_thorough=is_thorough)
+            first = before.first if before else outcome
+            keep_outcome(Outcome(mutant.name, package, describe(mutant), text, first, outcome, killer))
+            say(f"{mutant.name} {describe(mutant)}: {outcome} ({time.monotonic() - began:.0f} s)")
 
 
 def wilson(successes: int, number: int, level: float = 0.95) -> tuple[float, float]:

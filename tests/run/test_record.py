@@ -174,6 +174,17 @@ def test_arrays_that_no_fixed_state_sees_are_part_of_a_target():
     assert first != second
 
 
+@pytest.mark.parametrize("make", [np.full, jnp.full], ids=["numpy", "jax"])
+def test_arrays_that_a_function_closes_over_are_part_of_a_target(make):
+    def closing_over(weights):
+        return identity(lambda x: jnp.sum(x) + weights @ (jnp.prod(x) * x))
+
+    first, again, other = (closing_over(make(12, value)) for value in (0.1, 0.1, 0.2))
+    assert first == again
+    assert first.log_density == other.log_density
+    assert first != other
+
+
 @pytest.mark.parametrize("uses_gradient", [False, True])
 def test_a_callback_is_known_by_its_values(uses_gradient):
     def calling(factor):

@@ -2,6 +2,7 @@
 
     python benchmarks/trust_commands.py            # 300 kills, 80 of them of merge and 60 of new processes
     python benchmarks/trust_commands.py --kills 6 --merges 2 --new 2
+    python benchmarks/trust_commands.py --folder out/kills  # goes on where it was stopped
 
 `runner_kills.py` kills forks that call `steppe.sample` and commit without pause. Here every victim is the
 command line, with its own words, that gets a SIGKILL at a random moment of its life, or soon after a random
@@ -33,10 +34,16 @@ import numpy as np
 from runner_kills import arrays_of, digest, num_commits
 
 from steppe.cli import main as command_line
+from steppe.run import engine
 from steppe.run.storage.directory import RunDirectory
 
 REQUEST = ["--target", "paper_bernoulli", "--recipe", "edmala", "--num-warmup", "100", "--num-chains", "4"]
-SIZE = ["--num-draws", "20000"]
+SIZE = ["--num-draws", "4000"]
+# Few rows for each call of the device: a life has some twenty commits.
+CAPACITY = 256
+PROGRAM = (
+    f"from steppe.run import engine; engine.MAX_CAPACITY = {CAPACITY}; from steppe.cli import main; main()"
+)
 OFTEN = ["--commit-seconds", "0.000001", "--json"]
 BAD = ("lost", "different", "falsely damaged", "failed")
 # Fraction of the moments that are chosen by time; the others are about a third of a life apart by what is
@@ -80,6 +87,7 @@ def be_command(words: Sequence[str], said: Path) -> None:
     output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
+    engine.MAX_CAPACITY = CAPACITY
     command_line([*words])
 
 
@@ -92,23 +100,37 @@ class Campaign:
     """Commands that are killed, and what was found after each."""
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self.folder, self.rng, self.is_new = folder, random.Random(seed), True
-        self.found: Counter[str] = Counter(dict.fromkeys(("kills", *BAD), 0))
+        self.folder, self.is_new = folder, True
+        self.kept = folder / "found.json"
         os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         self.whole, self.said = folder / "whole", folder / "said.txt"
+        self.found: Counter[str] = Counter(dict.fromkeys(("kills", *BAD), 0))
+        if self.kept.exists():
+            self.found.update(json.loads(self.kept.read_text()))
+        elif self.whole.exists():
+            shutil.rmtree(self.whole)
+        self.rng = random.Random(f"{seed}, {self.found['kills']}")
         run = ["run", *REQUEST, *SIZE, *OFTEN, "--out"]
-        assert self.finish([*run, str(self.whole)]) == 0
+        if not self.whole.exists():
+            assert self.finish([*run, str(self.whole)]) == 0
         self.seconds = {}
         for self.is_new in (False, True):  # which find their programs compiled
+            timed, merged = folder / "timed", folder / "merged"
             begun = time.monotonic()
-            assert self.finish([*run, str(folder / f"timed-{self.is_new}")]) == 0
+            assert self.finish([*run, str(timed)]) == 0
             self.seconds["run", self.is_new] = self.seconds["resume", self.is_new] = time.monotonic() - begun
             begun = time.monotonic()
-            merge = ["merge", str(self.whole), "--out", str(folder / f"merged-{self.is_new}"), "--json"]
-            assert self.finish(merge) == 0
+            assert self.finish(["merge", str(self.whole), "--out", str(merged), "--json"]) == 0
             self.seconds["merge", self.is_new] = time.monotonic() - begun
+            shutil.rmtree(timed)
+            shutil.rmtree(merged)
         self.expected = arrays_of(self.whole)
         self.largest = measure(self.whole / "journal.jsonl")
+
+    def keep(self) -> None:
+        """Write down and print what was found so far."""
+        self.kept.write_text(json.dumps(self.found))
+        print(json.dumps(self.found), flush=True)
 
     def finish(self, words: Sequence[str]) -> int:
         """Run a command to its end; its exit code."""
@@ -121,7 +143,7 @@ class Campaign:
         """Start a command."""
         if self.is_new:
             with self.said.open("wb") as output:
-                command = [sys.executable, "-m", "steppe", *words]
+                command = [sys.executable, "-c", PROGRAM, *words]
                 return subprocess.Popen(command, stdout=output, stderr=output)
         return Fork(words, self.said)
 
@@ -195,20 +217,24 @@ def main() -> None:
     parser.add_argument("--merges", type=int, default=80, help="of merge")
     parser.add_argument("--new", type=int, default=60, help="of these kills so many are of new processes")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--folder", type=Path, help="work here, and go on with what was found here")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        campaign = Campaign(Path(folder), options.seed)
-        path = Path(folder) / "victim"
-        while campaign.found["kills"] < options.kills:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (options.folder or Path(temporary)).absolute()
+        folder.mkdir(parents=True, exist_ok=True)
+        campaign = Campaign(folder, options.seed)
+        path = folder / "victim"
+        shutil.rmtree(path, ignore_errors=True)  # of a trial that was stopped: its kills are not counted
+        while campaign.found["kills of run"] + campaign.found["kills of resume"] < options.kills:
             campaign.is_new = campaign.found["kills of new processes"] < options.new
             campaign.live(path)
             shutil.rmtree(path)
-            print(json.dumps(campaign.found), flush=True)
+            campaign.keep()
         campaign.is_new = False
         while campaign.found["kills of merge"] < options.merges:
             campaign.merge(path)
             shutil.rmtree(path, ignore_errors=True)
-            print(json.dumps(campaign.found), flush=True)
+            campaign.keep()
     print(*(f"{count} {what}" for what, count in campaign.found.items()), sep="\n")
     print(json.dumps(campaign.found))
     sys.exit(1 if any(campaign.found[kind] for kind in BAD) else 0)

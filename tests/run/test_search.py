@@ -11,7 +11,7 @@ import pytest
 import steppe
 from steppe.errors import DamagedRunError, RunError, RunMismatchError, StorageError
 from steppe.run.storage.annealing import AnnealingDirectory
-from steppe.run.temperature_range import choose_temperatures
+from steppe.run.temperature_range import NUM_STATES, choose_temperatures, find_quiet_end
 from steppe.targets import ising_graph, max_cut, tsp
 
 KEY = jax.random.key(11)
@@ -43,6 +43,12 @@ def test_the_range_of_temperatures_lets_a_usual_loss_pass_and_refuses_the_smalle
     losses = losses[losses > 0]
     assert 0.01 < np.exp(-hot * losses.mean()) < 0.2
     assert np.exp(-cold * np.median(losses)) < 1e-3
+
+
+def test_at_the_quiet_end_one_of_all_single_changes_of_a_state_is_expected():
+    sizes = np.repeat([1.0, 2.0, 3.0], NUM_STATES * np.asarray([600, 3000, 5000]))
+    np.testing.assert_allclose(np.exp(-find_quiet_end(sizes) * sizes).sum(), NUM_STATES, rtol=1e-6)
+    assert find_quiet_end(np.asarray([0.5, 1.0])) == 0.0  # so few are quiet anywhere
 
 
 @pytest.mark.slow

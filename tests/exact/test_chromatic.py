@@ -6,6 +6,7 @@ False alarms: the p-values of the draws are held against 1e-7; there are fewer t
 import dataclasses
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +20,7 @@ from steppe.diagnostics.exact import target_distribution, transition_matrix
 from steppe.errors import RecipeError, SlowSamplerWarning, TargetError
 from steppe.kernel.blocks import spin_planes
 from steppe.kernel.blocks.chromatic import ChromaticBlock, _overrelax
+from steppe.kernel.blocks.color_updates import Conditionals
 from steppe.kernel.blocks.coloring import Coloring, make_coloring
 from steppe.random import draws
 from steppe.target.interactions import Interactions, color_sites
@@ -243,6 +245,10 @@ def test_draws_of_large_colours_follow_the_matrix_in_segments(monkeypatch):
     assert [
         color.neighbours.shape[1] for color in coloring_of(steppe.chromatic_gibbs().build(target)).colors
     ] == [5, 5]
+    assert steppe.chromatic_gibbs().build(target).recipe.blocks[0].spins is not None
+    alone = targets.ising([[0.0]], 0.1)
+    assert alone.interactions is not None
+    assert spin_planes.find_spin_bonds(alone, make_coloring(alone.interactions, 1)) is None
     assert judge_draws(target) > FALSE_ALARM
     move = spin_planes._move_color
     with monkeypatch.context() as broken:
@@ -277,6 +283,43 @@ def test_many_chains_step_as_each_of_them_alone(name):
         np.testing.assert_array_equal(together.position[chain], alone.position)
         np.testing.assert_array_equal(together.log_density[chain], alone.log_density)
         assert infos.num_flips[chain] == info.num_flips
+
+
+def test_a_conditional_that_was_given_moves_sites_where_it_is_a_number():
+    """One colour of three chains: what moved is counted, and what is no number is left alone."""
+    target = TARGETS["conditional"]()
+    assert target.interactions is not None
+    density = steppe.gibbs().build(target, audit=False).density
+    sites, start = Conditionals(make_coloring(target.interactions, 5), density), target.domain.enumerate()[:3].T
+    color = sites.coloring.colors[0]
+
+    @quick_jit
+    def move(start):
+        uniforms = jnp.full((len(color.sites), 3), 0.5)
+        values, _, num_broken = sites.update(start, color, uniforms, jnp.asarray(0.0))
+        values = 1 - values  # so that something moves
+        return values, num_broken, sites.count_changes(values, start), sites.leave(values, num_broken)[1]
+
+    values, num_broken, num_changes, log_density = move(start)
+    np.testing.assert_array_equal(num_broken, 0)
+    np.testing.assert_array_equal(num_changes, (values != start).sum(axis=0))
+    np.testing.assert_allclose(log_density, [triples(np.asarray(one)) for one in values.T], rtol=1e-6)
+    weights = jnp.asarray([0.0, jnp.nan, jnp.inf, -jnp.inf])
+    assert sites._is_broken(weights).tolist() == [False, True, True, False]
+
+
+def test_targets_may_differ_between_chains():
+    """A step mapped over targets, such as a sweep over fields, has the shapes of a step of each."""
+    sampler = steppe.chromatic_gibbs().build(targets.ising_graph(CYCLE, WEIGHTS, field=0.2))
+
+    def step(scale, key):
+        floats, others = eqx.partition(sampler.target, eqx.is_inexact_array)
+        scaled = eqx.combine(jax.tree.map(lambda leaf: scale * leaf, floats), others)
+        other = dataclasses.replace(sampler, target=scaled)
+        return other.step(key, other.init(jnp.ones(5)))[0].position
+
+    keys = jax.random.split(jax.random.key(2), 3)
+    assert jax.eval_shape(jax.vmap(step), jnp.ones(3), keys).shape == (3, 5)
 
 
 def test_every_chain_may_have_an_inverse_temperature_of_its_own():

@@ -152,6 +152,17 @@ def test_gate_rejects_exchanges_of_less_than_a_cluster():
     assert p_value(np.bincount(ends, minlength=len(exact) ** 2), np.kron(exact, exact)) < 1e-7
 
 
+def test_a_step_of_two_ladders_can_be_traced_and_keeps_shapes():
+    recipe = steppe.parallel_tempering(
+        base=steppe.chromatic_gibbs(), inverse_temperatures=BETAS, cluster_moves=True
+    )
+    sampler = recipe.build(make_target())
+    start = jax.eval_shape(sampler.init, sampler.target.domain.enumerate()[0])
+    state, info = jax.eval_shape(sampler.step, jax.random.key(0), start)
+    assert (state.position.shape, state.log_density.shape) == (start.position.shape, ())
+    assert info.num_flips.shape == info.num_nonfinite.shape == ()
+
+
 @pytest.mark.slow
 def test_what_is_seen_has_the_distribution_of_the_target():
     """4000 chains, the state after 40 steps; one more p-value."""

@@ -3,6 +3,7 @@
     PYTHONPATH=tests python -m mutants              # 200 of each package; goes on where it was stopped
     PYTHONPATH=tests python -m mutants --package kernel --again  # survivors once more, after new tests
     PYTHONPATH=tests python -m mutants --again --thorough  # survivors, with all tests of those files
+    PYTHONPATH=tests python -m mutants --only b5faaed0c94c --with tests/exact/test_gibbs.py  # with tests by name
     PYTHONPATH=tests python -m mutants --planted    # the bugs of planted.toml
     PYTHONPATH=tests python -m mutants --show       # what is known so far
 
@@ -20,7 +21,7 @@ from .outcomes import KILLED, read_outcomes
 from .planted import try_planted
 from .touched import FOLDERS, make_map
 from .tree import HOME, PACKAGES, copy_project
-from .trial import try_mutants, wilson
+from .trial import try_mutants, try_with, wilson
 from .warm import Server, import_packages
 
 SURVIVORS = Path(__file__).with_name("survivors.toml")
@@ -36,6 +37,8 @@ def main() -> None:
     parser.add_argument("--thorough", action="store_true", help="with all tests of the files that touch them")
     parser.add_argument("--planted", action="store_true", help="try the bugs of planted.toml alone")
     parser.add_argument("--show", action="store_true", help="try nothing")
+    parser.add_argument("--only", nargs="+", metavar="MUTANT", help="try these alone, with tests by name")
+    parser.add_argument("--with", nargs="+", metavar="TEST", dest="names", help="tests for those of `--only`")
     parser.add_argument(
         "--tests",
         choices=FOLDERS,
@@ -51,6 +54,10 @@ def main() -> None:
         if options.planted:
             sys.exit(try_planted(say))
         server = Server()
+        if options.only:
+            try_with(options.only, options.names, server, say)
+            server.close()
+            return
         make_map(server, options.tests, say)
         packages = options.package or PACKAGES
         try_mutants(

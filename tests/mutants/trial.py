@@ -28,7 +28,7 @@ from .outcomes import (
 from .patch import find_outermost_function
 from .plugins import KILLER
 from .touched import Touch, list_files, list_imported, read_map
-from .tree import TREE, list_modules, mutated, read_module
+from .tree import PACKAGES, TREE, list_modules, mutated, read_module
 from .warm import KILLED_BY_CLOCK, Request, Server, run_tests
 
 # Tests of one mutant may take so long together, by the time they took without it.
@@ -125,6 +125,18 @@ def run_mutant(
     stages[:0] = [((touch.test, touch.seconds),) for touch in touches if touch.test == killer]
     if not stages:
         return UNTOUCHED, ""
+    return _run_stages(mutant, stages, server, imported, is_thorough=is_thorough)
+
+
+def _run_stages(
+    mutant: Mutant,
+    stages: Sequence[Sequence[tuple[str, float]]],
+    server: Server,
+    imported: Collection[tuple[str, str]],
+    *,
+    is_thorough: bool,
+) -> tuple[str, str]:
+    """Run tests with a mutant in place, each stage given by names and the seconds they may take."""
     original = read_module(mutant.module)
     source = mutant.apply(original)
     assert source is not None
@@ -188,6 +200,26 @@ def try_mutants(
             first = before.first if before else outcome
             keep_outcome(Outcome(mutant.name, package, describe(mutant), text, first, outcome, killer))
             say(f"{mutant.name} {describe(mutant)}: {outcome} ({time.monotonic() - began:.0f} s)")
+
+
+def try_with(names: Sequence[str], tests: Sequence[str], server: Server, say: Callable[[str], None]) -> None:
+    """Try mutants with tests by name, and keep that they were noticed; that they were not says less."""
+    imported, known = list_imported(), read_outcomes()
+    mutants = {
+        mutant.name: (package, mutant)
+        for package in PACKAGES
+        for module in list_modules(package)
+        for mutant in list_mutants(module, read_module(module))
+    }
+    stages = [[(test, FILE_LIMIT) for test in tests]]
+    for name in names:
+        package, mutant = mutants[name]
+        outcome, killer = _run_stages(mutant, stages, server, imported, is_thorough=True)
+        say(f"{name} {describe(mutant)}: {outcome} {killer}")
+        if outcome == KILLED:
+            text, before = digest_text(mutant, read_module(mutant.module)), known.get(name)
+            first = before.first if before else SURVIVED
+            keep_outcome(Outcome(name, package, describe(mutant), text, first, outcome, killer))
 
 
 def wilson(successes: int, number: int, level: float = 0.95) -> tuple[float, float]:

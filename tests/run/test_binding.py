@@ -50,6 +50,47 @@ def foreign(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("levels", {"dtype": "<f4"}, "levels have shape [4, 1] and type <f4 for 4 sites"),
+        ("levels", {"shape": [4, 2]}, "levels have shape [4, 2] and type |u1 for 4 sites"),
+        ("levels", {"shape": [4, 2, 2, 1]}, "levels has shape [4, 2, 2, 1] for 4 chains"),
+        ("levels", {"shape": [4, 2, 1]}, None),  # of replicas
+        ("center", {"shape": [4, 4, 1]}, "center has shape [4, 4, 1] for 4 chains"),
+        ("log_density", {"dtype": "<f8"}, "log_density has type <f8 in a run of float32"),
+        ("num_flips", {"shape": [3]}, "num_flips has shape [3] for 4 chains"),
+    ],
+)
+def test_a_column_that_no_such_run_has_is_named(committed, name, changes, said):
+    look, record = RunDirectory(committed).look("quick"), RunDirectory(committed).record()
+    opening = look.journal.opening
+    assert opening is not None
+    assert list(opening.name_misfits(record)) == []
+    columns = {column.name: column for column in opening.columns}
+    made = columns.get(name, columns["log_density"].model_copy(update={"name": name}))
+    columns[name] = made.model_copy(update=changes)
+    misfits = list(opening.model_copy(update={"columns": [*columns.values()]}).name_misfits(record))
+    assert misfits[:1] == ([] if said is None else [said])
+
+
+def test_a_run_that_keeps_no_draws_needs_no_levels_and_one_that_does_needs_them(committed):
+    record, opening = RunDirectory(committed).record(), RunDirectory(committed).look("quick").journal.opening
+    assert opening is not None
+    columns = [column for column in opening.columns if column.name != "levels"]
+    without = opening.model_copy(update={"columns": columns})
+    assert [*without.name_misfits(record)][0].startswith("rows have ")
+    assert not [*without.name_misfits(record.model_copy(update={"keep": "stats"}))]
+
+
+def test_a_directory_in_order_is_looked_at_once(committed, monkeypatch):
+    looks = []
+    directory = RunDirectory(committed)
+    monkeypatch.setattr(directory, "look", lambda depth: looks.append(depth) or RunDirectory.look(directory, depth))
+    assert directory.examine() == ([], [])
+    assert looks == ["all"]
+
+
 def check_refused(path: Path) -> None:
     """Named by `verify`, refused by `resume`, flagged by `open_run`."""
     assert RunDirectory(path).problems()

@@ -1,0 +1,242 @@
+"""Branches and errors that other tests leave out: each claim is one that a small change of the code broke.
+
+Most look at one function at a size, or with an argument, at which it differs from what it could be taken for.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import steppe
+from exact_targets import polynomial_target
+from steppe.diagnostics import center_distribution, mixing
+from steppe.diagnostics.chain_verdicts import judge_chains
+from steppe.diagnostics.findings import diagnose
+from steppe.diagnostics.flatness import local_entropy_ball
+from steppe.diagnostics.flatness.log_tables import smooth_within, steepest_roots
+from steppe.diagnostics.mixing import assess
+from steppe.diagnostics.swaps import measure_swaps
+from steppe.diagnostics.tails import estimate_tail
+from steppe.kernel.coupling import StarCoupling
+from steppe.kernel.start_search import measure_defects
+from steppe.run import cycle_schedule, devices, rounds
+from steppe.run.annealing_state import Done
+from steppe.run.cooling import cool
+from steppe.run.progress import join_parts
+from steppe.run.sample import _choose_even
+from steppe.run.until import until
+from unit.synthetic import fair_bits, trace_of
+
+KEY = jax.random.key(1)
+SIX = steppe.Binary(6)
+
+
+# ---- starts ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("is_valid", "defects"),
+    [
+        (lambda x: x.sum() < 3, [0, 1, 3]),  # strictly less: at least one is missing
+        (lambda x: x.sum() <= 3, [0, 0, 3]),
+        (lambda x: ~(x.sum() == 3), [0, 1, 0]),
+        (lambda x: ~~(x.sum() == 3), [1, 0, 3]),
+        (lambda x: ~(x.sum() <= 3), [1, 1, 0]),
+    ],
+    ids=["less", "at most", "not equal", "not not equal", "not at most"],
+)
+def test_what_a_comparison_misses_and_what_its_negation_does(is_valid, defects):
+    target = steppe.Target(lambda x: 0.0 * x.sum(), SIX, is_valid=is_valid)
+    found = [float(measure_defects(target, jnp.zeros(6).at[:n].set(1.0))[1]) for n in (2, 3, 6)]
+    # Beside one for what is excluded, and one more where it is: the log-density is not finite itself.
+    assert [one - 1 - (one > 1) for one in found] == defects
+
+
+# ---- recipes ---------------------------------------------------------------------------------------
+
+
+def test_a_coupling_of_more_replicas_has_as_many():
+    assert StarCoupling(0.5, replicas=2).with_replicas(3).center_variance == pytest.approx(0.5 / 3)
+
+
+def test_what_a_recipe_samples_is_said_by_its_center():
+    target = polynomial_target(steppe.Binary(2), 1.0)
+    said = {
+        recipe.name: recipe.stationary(target).description
+        for recipe in (steppe.dula(), steppe.edula(), steppe.dmala(), steppe.edmala())
+    }
+    assert said["dula"].startswith("biased, more so the larger")
+    assert said["edula"].startswith("biased; for quadratic")
+    assert said["dmala"].endswith("exactly.")
+    assert said["edmala"].startswith("the joint")
+
+
+# ---- annealing and tempering -----------------------------------------------------------------------
+
+
+def test_cooling_raises_the_inverse_temperature_of_every_recipe_and_ties_replicas():
+    target = polynomial_target(steppe.Binary(3), 1.0)
+    plain = cool(steppe.gibbs(), target, (0.1, 5.0))
+    assert [plain(jnp.asarray(end)) for end in (0.0, 1.0)] == [
+        {"inverse_temperature": pytest.approx(beta)} for beta in (0.1, 5.0)
+    ]
+    tied = cool(steppe.robust_ensemble(replicas=2, coupling_variance=1.0), target, (0.1, 5.0))
+    assert set(tied(jnp.asarray(0.5))) == {"inverse_temperature", "coupling_variance"}
+
+
+def test_rates_of_moves_that_are_always_accepted_are_one_and_pairs_are_tried_by_lots(monkeypatch):
+    flat = steppe.Target(lambda x: 0.0 * x.sum(), steppe.Binary(3))
+    moves = steppe.dmala(step_size=1.0).build(flat, audit=False)
+    asked = []
+
+    def count(moves, key, state, pairs):
+        asked.append(pairs.shape)
+        return np.ones(pairs.shape[1])
+
+    monkeypatch.setattr(cycle_schedule, "_try_pairs", count)
+    number = cycle_schedule.NUM_PAIRS + 1
+    rates = cycle_schedule._measure_rates(moves, KEY, None, np.ones(number), np.ones(number))  # type: ignore[arg-type]
+    assert rates.shape == (number,)
+    assert asked == [(2, cycle_schedule.NUM_PAIRS)] * 2
+
+
+@pytest.mark.parametrize(
+    ("value", "idle", "said"),
+    [(3.0, 9, "nothing better came for the steps allowed"), (1.0, 0, rounds.VALUE_REACHED)],
+    ids=["patience", "value"],
+)
+def test_a_search_that_waited_in_vain_does_not_say_that_its_value_was_reached(value, idle, said):
+    request: Any = SimpleNamespace(
+        until=until(value=value, patience=10),
+        num_chains=1,
+        sampler=SimpleNamespace(evaluations_per_step=1.0),
+        time_limit=None,
+    )
+    chains: Any = None
+    done = Done(chains, np.zeros(1), np.array([1.0]))
+    done.best_met, done.num_idle = 1.0, idle
+    rounds._note(request, done, {"best_log_density": np.array([1.0])}, 1)
+    assert done.stopped == said
+
+
+def test_the_work_of_a_search_is_its_steps_times_chains_times_sites(monkeypatch):
+    monkeypatch.setattr(rounds, "advance_chains", lambda work: work)
+    sampler = SimpleNamespace(target=SimpleNamespace(domain=SIX))
+    request: Any = SimpleNamespace(num_steps=10, max_rounds=1, num_chains=3, sampler=sampler)
+    assert rounds._choose_program(request) == 180
+
+
+# ---- runs ------------------------------------------------------------------------------------------
+
+
+def test_as_many_devices_are_used_as_were_asked_for(monkeypatch):
+    monkeypatch.setattr(devices.jax, "local_devices", lambda: ["first", "second", "third"])
+    assert devices._choose(2) == ["first", "second"]
+
+
+def test_blocks_that_part_no_pair_are_even():
+    assert [_choose_even(lambda _, size=size: size, 8) for size in (3, 4, 5)] == [4, 4, 6]
+
+
+def test_a_line_may_fill_all_columns_but_the_last(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    assert join_parts(["a" * 10, "b" * 7]) == f"{'a' * 10}  {'b' * 7}"
+    assert join_parts(["a" * 10, "b" * 8]) == "a" * 10
+    assert join_parts(["a" * 30]) == "a" * 19
+
+
+# ---- judgement -------------------------------------------------------------------------------------
+
+
+def test_two_chains_in_two_modes_are_grouped_and_are_no_single_chain():
+    levels = fair_bits(2, num_sites=12)
+    levels[0, :, :8] &= fair_bits(1, 400, 8, seed=5, fraction=0.1)[0]
+    found = assess(trace_of(levels))
+    assert found.chains.modes == ((0,), (1,))
+    assert not any("single chain" in finding for finding in diagnose(found).findings)
+
+
+def test_chains_that_differ_by_more_than_names_at_one_site_are_not_relabelled():
+    rng = np.random.default_rng(2)
+    draws = (rng.random((4, 400, 5)) < 0.2).astype(np.uint8)
+    draws[2] = 1 - draws[2]
+    draws[3, :, 4] = 1 - draws[3, :, 4]  # one site that no exchange of all levels mends
+    height = rng.normal(size=draws.shape[:2])
+    verdicts = judge_chains(trace_of(draws, log_density=height), draws, 1.05)
+    assert verdicts.renamed == {}
+
+
+def test_a_chain_whose_reals_stand_still_is_as_constant_as_its_sites():
+    levels = np.repeat(fair_bits(num_draws=1), 50, axis=1)
+    chains = assess(trace_of(levels)).chains
+    reals = np.zeros((4, 50))
+    reals[1, 30:] = 0.5
+    assert chains.is_constant.all()
+    assert mixing._judge_moving(chains, {"x": reals}).is_constant.tolist() == [True, False, True, True]
+
+
+def test_a_count_that_no_draw_reached_has_a_tail_by_the_rule_of_three():
+    domain = steppe.Counts(1, 4)
+    levels = np.repeat([0, 1, 2], 100)[None, :, None]
+    found = estimate_tail(domain, levels)
+    assert found is not None
+    assert (found.top, found.beyond) == (0.0, pytest.approx(3 / 300))
+
+
+def test_a_tempered_run_of_no_rows_has_made_no_round_trip():
+    trace = trace_of(fair_bits(num_chains=2, num_draws=3))
+    arrays = {**trace.arrays, "swap_rate": np.ones((2, 0, 3)), "round_trips": np.ones((2, 0), int)}
+    with np.errstate(invalid="ignore"), pytest.warns(RuntimeWarning):
+        swaps = measure_swaps(trace._replace(arrays=arrays))
+    assert swaps is not None
+    assert swaps.round_trips == 0
+
+
+# ---- flatness --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("radius", [1, 2, 3])
+def test_a_ball_holds_all_states_within_its_radius(radius):
+    """Tables smoothed by steps of one site each, against the sum over pairs of states."""
+    domain, η = steppe.Ordinal(3, 3), 0.7
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(3, 3, 3))
+    states = np.asarray(domain.enumerate(), float)
+    apart = (states[:, None] != states[None]).sum(axis=2)
+    logits = table.ravel()[None] - ((states[:, None] - states[None]) ** 2).sum(axis=2) / (2 * η)
+    expected = np.logaddexp.reduce(np.where(apart <= radius, logits, -np.inf), axis=1)
+    np.testing.assert_allclose(smooth_within(table, domain, η, radius).ravel(), expected)
+
+
+def test_steepest_ascent_goes_up_where_no_gain_is_below_the_resolution():
+    assert steepest_roots(np.array([[0.0, 1.0], [3.0, 2.0]]), 0.0).tolist() == [2, 2, 2, 2]
+
+
+def test_a_ball_reaches_valid_states_behind_invalid_ones_of_targets_with_tables():
+    """Of four bits an even number is valid: the neighbours of a valid state are not, theirs are."""
+    weights = jnp.asarray([0.3, -0.2, 0.5, 0.1])
+
+    def differences(x):
+        return weights[:, None] * (jnp.arange(2.0) - x[:, None])
+
+    target = steppe.Target(
+        lambda x: weights @ x, steppe.Binary(4), differences=differences, is_valid=lambda x: x.sum() % 2 == 0
+    )
+    states = np.asarray(target.domain.enumerate())
+    values = np.where(states.sum(axis=1) % 2 == 0, states @ np.asarray(weights), -np.inf)
+    is_near = (states[:, None] != states[None]).sum(axis=2) <= 2
+    expected = np.logaddexp.reduce(np.where(is_near, values[None], -np.inf), axis=1)
+    found = local_entropy_ball(target, states, 2, exact=False).value
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_grid_of_a_center_covers_its_reach_on_both_sides():
+    nodes = center_distribution._center_nodes(steppe.Ordinal(1, 3), 0.5, 0.2)
+    reach = center_distribution.REACH * 0.5
+    assert nodes[0] == pytest.approx(-reach)
+    assert nodes[-1] >= 2 + reach
+    assert len(nodes) <= np.ceil((2 + 2 * reach) / 0.2) + 2

@@ -245,7 +245,8 @@ def test_draws_of_large_colours_follow_the_matrix_in_segments(monkeypatch):
     assert [
         color.neighbours.shape[1] for color in coloring_of(steppe.chromatic_gibbs().build(target)).colors
     ] == [5, 5]
-    assert steppe.chromatic_gibbs().build(target).recipe.blocks[0].spins is not None
+    block: Any = steppe.chromatic_gibbs().build(target).recipe.blocks[0]
+    assert block.spins is not None
     alone = targets.ising([[0.0]], 0.1)
     assert alone.interactions is not None
     assert spin_planes.find_spin_bonds(alone, make_coloring(alone.interactions, 1)) is None
@@ -290,7 +291,8 @@ def test_a_conditional_that_was_given_moves_sites_where_it_is_a_number():
     target = TARGETS["conditional"]()
     assert target.interactions is not None
     density = steppe.gibbs().build(target, audit=False).density
-    sites, start = Conditionals(make_coloring(target.interactions, 5), density), target.domain.enumerate()[:3].T
+    sites = Conditionals(make_coloring(target.interactions, 5), density)
+    start = target.domain.enumerate()[:3].T
     color = sites.coloring.colors[0]
 
     @quick_jit

@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m mutants              # 200 of each package; goes on where it was stopped
     PYTHONPATH=tests python -m mutants --package kernel --again  # survivors once more, after new tests
     PYTHONPATH=tests python -m mutants --again --thorough  # survivors, with all tests of those files
-    PYTHONPATH=tests python -m mutants --only b5faaed0c94c --with tests/exact/test_gibbs.py  # with tests by name
+    PYTHONPATH=tests python -m mutants --only b5faaed0c94c --with tests/exact/test_gibbs.py  # by name
     PYTHONPATH=tests python -m mutants --planted    # the bugs of planted.toml
     PYTHONPATH=tests python -m mutants --show       # what is known so far
 

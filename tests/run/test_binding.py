@@ -19,8 +19,16 @@ from small_runs import digest, small_run
 
 import steppe
 from steppe.cli import main
-from steppe.errors import DamagedRunError, DamagedRunWarning, SteppeError, StorageError
+from steppe.errors import (
+    DamagedRunError,
+    DamagedRunWarning,
+    RunError,
+    RunMismatchError,
+    SteppeError,
+    StorageError,
+)
 from steppe.run import driver, engine
+from steppe.run.describe import check_same_run
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.durable import read_json
 from steppe.run.storage.journal import MARK_BYTES
@@ -79,14 +87,29 @@ def test_a_run_that_keeps_no_draws_needs_no_levels_and_one_that_does_needs_them(
     assert opening is not None
     columns = [column for column in opening.columns if column.name != "levels"]
     without = opening.model_copy(update={"columns": columns})
-    assert [*without.name_misfits(record)][0].startswith("rows have ")
+    assert next(without.name_misfits(record)).startswith("rows have ")
     assert not [*without.name_misfits(record.model_copy(update={"keep": "stats"}))]
 
 
+def test_what_differs_is_said_of_the_run_on_disk_and_of_the_one_that_is_asked_for(committed):
+    record = RunDirectory(committed).record()
+    other = record.model_copy(update={"keep": "stats"})
+    with pytest.raises(RunMismatchError, match="on disk has keep 'draws', this one has 'stats'"):
+        check_same_run(record, other, allow_other_version=False)
+
+
+def test_a_run_in_memory_is_saved_once_and_as_it_is(committed, tmp_path):
+    run = small_run(num_draws=20)
+    run.save(tmp_path / "saved")
+    assert digest(steppe.open_run(tmp_path / "saved")) == digest(run)
+    with pytest.raises(RunError, match="made by `sample` in this process"):
+        steppe.open_run(committed).save(tmp_path / "again")
+
+
 def test_a_directory_in_order_is_looked_at_once(committed, monkeypatch):
-    looks = []
-    directory = RunDirectory(committed)
-    monkeypatch.setattr(directory, "look", lambda depth: looks.append(depth) or RunDirectory.look(directory, depth))
+    looks, directory = [], RunDirectory(committed)
+    look = directory.look
+    monkeypatch.setattr(directory, "look", lambda depth: looks.append(depth) or look(depth))
     assert directory.examine() == ([], [])
     assert looks == ["all"]
 

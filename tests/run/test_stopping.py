@@ -49,6 +49,7 @@ def test_what_was_not_reached_is_said():
 
 def test_earlier_draws_count_when_a_run_is_continued(tmp_path):
     first = sample(num_draws=400, out=tmp_path / "run", thinning=2)
+    assert (first.trace.statistic("acceptance_rate") == 1).all()  # of Gibbs, also over two steps
     wanted = 0.9 * first.summary().mixing.log_density.ess
     again = sample(out=tmp_path / "run", thinning=2, resume=True, until=steppe.until(ess=wanted))
     assert again.levels.shape[1] < 2 * 400 + 100

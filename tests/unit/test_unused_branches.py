@@ -3,8 +3,9 @@
 Most look at one function at a size, or with an argument, at which it differs from what it could be taken for.
 """
 
+import threading
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ import pytest
 
 import steppe
 from exact_targets import polynomial_target
+from steppe import targets
 from steppe.diagnostics import center_distribution, mixing
 from steppe.diagnostics.chain_verdicts import judge_chains
 from steppe.diagnostics.findings import diagnose
@@ -21,11 +23,19 @@ from steppe.diagnostics.flatness.log_tables import smooth_within, steepest_roots
 from steppe.diagnostics.mixing import assess
 from steppe.diagnostics.swaps import measure_swaps
 from steppe.diagnostics.tails import estimate_tail
+from steppe.errors import RunError, RunMismatchError
+from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
 from steppe.kernel.coupling import StarCoupling
+from steppe.kernel.keys import Keys
+from steppe.kernel.parameters import ANY_FINITE
+from steppe.kernel.proposals.gibbs_with_gradients import Path
+from steppe.kernel.proposals.path_auxiliary import CutPicks
 from steppe.kernel.start_search import measure_defects
-from steppe.run import cycle_schedule, devices, rounds
+from steppe.run import cycle_schedule, devices, hot_end, rounds
 from steppe.run.annealing_state import Done
+from steppe.run.background import Handle
 from steppe.run.cooling import cool
+from steppe.run.describe import _check_observables
 from steppe.run.progress import join_parts
 from steppe.run.sample import _choose_even
 from steppe.run.until import until
@@ -59,6 +69,11 @@ def test_what_a_comparison_misses_and_what_its_negation_does(is_valid, defects):
 # ---- recipes ---------------------------------------------------------------------------------------
 
 
+def test_a_parameter_without_a_range_may_be_any_finite_number():
+    assert [ANY_FINITE.contains(value) for value in (-1e30, 0.0, 1e30)] == [True] * 3
+    assert [ANY_FINITE.contains(value) for value in (-np.inf, np.inf, np.nan)] == [False] * 3
+
+
 def test_a_coupling_of_more_replicas_has_as_many():
     assert StarCoupling(0.5, replicas=2).with_replicas(3).center_variance == pytest.approx(0.5 / 3)
 
@@ -75,6 +90,37 @@ def test_what_a_recipe_samples_is_said_by_its_center():
     assert said["edmala"].startswith("the joint")
 
 
+def test_a_path_is_as_long_as_its_weights_say_and_uses_exact_differences_where_asked():
+    path = Path(jnp.arange(3), jnp.ones(3, int), jnp.zeros(3, int))
+    picks: Any = SimpleNamespace(num_flips=3, sample=lambda keys: path)
+    for length in (1, 2, 3):
+        weights = jnp.where(jnp.arange(1, 4) == length, 0.0, -jnp.inf)
+        drawn = CutPicks(picks, weights).sample(Keys.of_step(KEY))
+        assert int(drawn.length) == length
+        assert drawn.path.levels.tolist() == [int(k < length) for k in range(3)]
+    block: Any = steppe.pas(differences="exact").blocks[0]
+    assert block.proposal._whole.differences == "exact"
+
+
+def test_spins_with_two_named_levels_are_read_and_written_back():
+    """A Potts target of two levels has one-hot positions where an Ising target has numbers."""
+    target = targets.potts(np.array([[0, 1], [1, 2]]), 2, 0.5)
+    sampler = steppe.swendsen_wang().build(target)
+    block: Any = sampler.recipe.blocks[0]
+    positions = jnp.moveaxis(target.domain.enumerate(), 0, -1)
+    levels = block._read(sampler.density, positions)
+    assert levels.T.tolist() == target.domain.to_levels(target.domain.enumerate()).tolist()
+    np.testing.assert_array_equal(block._write(sampler.density, levels, positions.dtype), positions)
+
+
+def test_a_flat_histogram_proposes_another_level_of_one_site():
+    target = steppe.Target(jnp.sum, steppe.Ordinal(3, 4))
+    block = FlatHistogramBlock(jnp.asarray([1.0]), jnp.asarray([1.0]), jnp.asarray(1.0))
+    position = jnp.asarray([0.0, 2.0, 3.0])
+    moved = [block._change(target, jax.random.key(k), position) for k in range(4)]
+    assert [int((one != position).sum()) for one in moved] == [1] * 4
+
+
 # ---- annealing and tempering -----------------------------------------------------------------------
 
 
@@ -88,9 +134,9 @@ def test_cooling_raises_the_inverse_temperature_of_every_recipe_and_ties_replica
     assert set(tied(jnp.asarray(0.5))) == {"inverse_temperature", "coupling_variance"}
 
 
-def test_rates_of_moves_that_are_always_accepted_are_one_and_pairs_are_tried_by_lots(monkeypatch):
-    flat = steppe.Target(lambda x: 0.0 * x.sum(), steppe.Binary(3))
-    moves = steppe.dmala(step_size=1.0).build(flat, audit=False)
+def test_rates_are_sums_from_zero_over_steps_and_pairs_are_tried_by_lots(monkeypatch):
+    moves: Any = SimpleNamespace(replace=lambda values: None)
+    try_pairs: Any = cycle_schedule._try_pairs
     asked = []
 
     def count(moves, key, state, pairs):
@@ -98,10 +144,28 @@ def test_rates_of_moves_that_are_always_accepted_are_one_and_pairs_are_tried_by_
         return np.ones(pairs.shape[1])
 
     monkeypatch.setattr(cycle_schedule, "_try_pairs", count)
-    number = cycle_schedule.NUM_PAIRS + 1
-    rates = cycle_schedule._measure_rates(moves, KEY, None, np.ones(number), np.ones(number))  # type: ignore[arg-type]
+    number, nothing = cycle_schedule.NUM_PAIRS + 1, cast("Any", None)
+    rates = cycle_schedule._measure_rates(moves, KEY, nothing, np.ones(number), np.ones(number))
     assert rates.shape == (number,)
     assert asked == [(2, cycle_schedule.NUM_PAIRS)] * 2
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            cycle_schedule, "simulate", lambda *arguments, reduced, **options: SimpleNamespace(reduced=reduced)
+        )
+        state: Any = SimpleNamespace(log_density=jnp.zeros(4))
+        found = try_pairs.__wrapped__(moves, KEY, state, jnp.ones((2, 3)))
+    assert found.tolist() == [0.0] * 3
+
+
+def test_the_hot_end_is_the_hottest_at_which_all_colder_ones_forget(monkeypatch):
+    """Starts are forgotten at the first three inverse temperatures, and again where nobody looks any more."""
+    noise = np.random.default_rng(0).choice([-0.5, 0.5], (len(hot_end.CANDIDATES), 64, 400))
+    noise[3] += 0.2
+    found = jnp.asarray(noise), jnp.zeros(noise.shape), jnp.full(400, 0.5)
+    monkeypatch.setattr(hot_end, "_melt", lambda *arguments: found)
+    recipe, target = steppe.gibbs(), steppe.Target(jnp.sum, steppe.Binary(400))
+    hottest = hot_end.find_hottest(target, recipe, np.ones(2), np.array([0.0, 1.0]), key=KEY)
+    assert hottest == pytest.approx(float(hot_end.CANDIDATES[2]))
 
 
 @pytest.mark.parametrize(
@@ -131,6 +195,30 @@ def test_the_work_of_a_search_is_its_steps_times_chains_times_sites(monkeypatch)
 
 
 # ---- runs ------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_has_no_rows_yet_says_so():
+    may_end = threading.Event()
+    ended: Any = object()
+    handle = Handle(lambda look: may_end.wait(60) and ended, None)
+    with pytest.raises(RunError, match="no rows yet"):
+        _ = handle.run
+    may_end.set()
+    assert handle.wait() is ended
+
+
+def test_resuming_needs_a_directory():
+    with pytest.raises(RunError, match="needs `out`"):
+        steppe.sample(steppe.Target(jnp.sum, SIX), steppe.gibbs(), key=KEY, resume=True)
+
+
+def test_observables_that_are_missing_are_called_none():
+    some: Any = SimpleNamespace(observables=[SimpleNamespace(name="m")])
+    none: Any = SimpleNamespace(observables=[])
+    with pytest.raises(RunMismatchError, match="follows the observables m; this one none"):
+        _check_observables(some, none)
+    with pytest.raises(RunMismatchError, match="follows the observables none; this one m"):
+        _check_observables(none, some)
 
 
 def test_as_many_devices_are_used_as_were_asked_for(monkeypatch):
@@ -232,6 +320,26 @@ def test_a_ball_reaches_valid_states_behind_invalid_ones_of_targets_with_tables(
     expected = np.logaddexp.reduce(np.where(is_near, values[None], -np.inf), axis=1)
     found = local_entropy_ball(target, states, 2, exact=False).value
     np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+def test_the_distribution_of_a_center_is_iterated_from_gaussians_around_every_position(monkeypatch):
+    """For a target whose gradient says nothing too: it is what `edula` uses, whatever it is worth."""
+    begun = []
+    monkeypatch.setattr(center_distribution, "edula_kernel", lambda recipe, target, nodes: nodes)
+    monkeypatch.setattr(
+        center_distribution, "edula_stationary", lambda nodes, start, tolerance: begun.append((nodes, start))
+    )
+    monkeypatch.setattr(center_distribution, "position_marginal", lambda mass: mass)
+    flat = steppe.Target(lambda x: jnp.sum(jnp.round(0.9 * x)), steppe.Ordinal(2, 2))
+    recipe = steppe.edula(coupling_variance=0.5, center_step_size=0.4, step_size=0.3)
+    center_distribution.edula_position_distribution(recipe, flat)
+    ((nodes, start),) = begun
+    assert start.shape == (4, len(nodes), len(nodes))
+    total = start.sum(axis=(1, 2))
+    mean = (start.sum(axis=2) @ nodes / total, start.sum(axis=1) @ nodes / total)
+    np.testing.assert_allclose(np.stack(mean, axis=1), flat.domain.enumerate(), atol=1e-6)
+    variance = (start.sum(axis=2) @ nodes**2) / total - mean[0] ** 2
+    np.testing.assert_allclose(variance, 0.5 / (1 - 0.4 / 2), rtol=1e-3)
 
 
 def test_the_grid_of_a_center_covers_its_reach_on_both_sides():

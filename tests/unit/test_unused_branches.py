@@ -148,12 +148,13 @@ def test_rates_are_sums_from_zero_over_steps_and_pairs_are_tried_by_lots(monkeyp
     rates = cycle_schedule._measure_rates(moves, KEY, nothing, np.ones(number), np.ones(number))
     assert rates.shape == (number,)
     assert asked == [(2, cycle_schedule.NUM_PAIRS)] * 2
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            cycle_schedule, "simulate", lambda *arguments, reduced, **options: SimpleNamespace(reduced=reduced)
-        )
-        state: Any = SimpleNamespace(log_density=jnp.zeros(4))
-        found = try_pairs.__wrapped__(moves, KEY, state, jnp.ones((2, 3)))
+
+    def stand_still(*arguments, reduced, **options):
+        return SimpleNamespace(reduced=reduced)
+
+    monkeypatch.setattr(cycle_schedule, "simulate", stand_still)
+    state: Any = SimpleNamespace(log_density=jnp.zeros(4))
+    found = try_pairs.__wrapped__(moves, KEY, state, jnp.ones((2, 3)))
     assert found.tolist() == [0.0] * 3
 
 

@@ -55,6 +55,17 @@ def test_verdict_follows_from_the_interval_and_the_margin(low, high, margin, out
     assert classify(low, high, margin) == outcome
 
 
+@pytest.mark.parametrize(("mixed", "outcome"), [("yes", "shown"), ("no", "undecided")])
+def test_nothing_is_decided_about_samplers_that_lack_what_is_needed(mixed, outcome):
+    rows = [{"sampler": name, "all": np.array([0.0, 0.1]) + shift, "mixed": how}
+            for name, shift, how in (("edula", 5.0, "yes"), ("dula", 0.0, mixed))]  # fmt: skip
+    spec = ClaimSpec(claim="c", sentence="s", table="t", about=[["edula", "dula"]], margin=0.1, needs="mixed",
+                     difference=["first.all", "second.all"])  # fmt: skip
+    (verdict,), _ = judge_claims([spec], {"t": rows}, {}, set())
+    assert verdict.outcome == outcome
+    assert ("dula is not mixed" in verdict.sentence) == (mixed == "no")
+
+
 @pytest.mark.parametrize(("value", "outcome"), [(1.0, "shown"), (0.0, "negligible"), (-1.0, "opposite")])
 def test_exact_difference_needs_no_interval(value, outcome):
     spec = ClaimSpec(claim="c", sentence="s", difference=[value, 0.0], is_exact=True)

@@ -151,6 +151,11 @@ def _answer(question: Question, level: float, conditions: set[str]) -> Verdict:
     low, high = _ends(difference)
     outcome = classify(low, high, spec.margin, same=spec.same)
     words = [sentence, _say_margin(spec)]
+    lacking = [str(row["sampler"]) for row in rows.values() if spec.needs and row.get(spec.needs) == "no"]
+    if lacking:
+        verb = "is" if len(lacking) == 1 else "are"
+        words.append(f"Nothing is decided, because {' and '.join(lacking)} {verb} not {spec.needs}.")
+        return verdict.model_copy(update=update | {"sentence": " ".join(words)})
     if outcome == "undecided" and seeds is not None and spec.margin:
         power, needed = find_power(spec.margin, seeds.std(ddof=1), len(seeds), level)
         update |= {"power": power, "seeds_needed": needed}

@@ -99,6 +99,8 @@ class ClaimSpec(_Part):
         The claim is that the estimate equals the limit.
     holds
         A fact that decides by itself, where nothing is random.
+    needs
+        A column that must not say "no" in the rows it is about; else nothing is decided.
     is_exact
         Nothing is random, or the interval is given: no part in the joint level.
     """
@@ -117,6 +119,7 @@ class ClaimSpec(_Part):
     margin: float = 0.0
     same: bool = False
     holds: str = ""
+    needs: str = ""
     is_exact: bool = False
     when: str = ""
 

@@ -105,8 +105,13 @@ def find_log_discrepancy(first: np.ndarray, second: np.ndarray) -> float:
     first, second
         Rows of bits.
     """
-    parts = [_average_kernel(first, first), _average_kernel(second, second), _average_kernel(first, second)]
-    return float(np.log(max(parts[0] + parts[1] - 2 * parts[2], LEAST_ERROR)))
+    own, other, between = find_kernel_means(first, second)
+    return float(np.log(max(own + other - 2 * between, LEAST_ERROR)))
+
+
+def find_kernel_means(first: np.ndarray, second: np.ndarray) -> tuple[float, float, float]:
+    """Means of that kernel within the first set, within the second, and between them."""
+    return _average_kernel(first, first), _average_kernel(second, second), _average_kernel(first, second)
 
 
 def _average_kernel(first: np.ndarray, second: np.ndarray) -> float:

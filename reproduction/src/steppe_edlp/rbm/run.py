@@ -13,7 +13,7 @@ from steppe.errors import RunError
 from steppe.intervals import estimate_smallest
 from steppe.kernel.compose import Recipe
 from steppe.results import Estimate
-from steppe.targets.rbm import Rbm, rbm
+from steppe.targets.rbm import Rbm
 from steppe.training import log_likelihood, train_rbm
 from steppe_edlp import networks
 from steppe_edlp.experiment import Experiment
@@ -26,6 +26,7 @@ from steppe_edlp.rbm.images import (
     pass_through_pictures,
     spoil,
 )
+from steppe_edlp.rbm.reference import check_mixing, draw_tempered, evaluate, make_rbm, read_published
 from steppe_edlp.request import Found, Request, Row, find_digests
 from steppe_edlp.work import Content, Piece, Work
 
@@ -33,7 +34,9 @@ SPOILING_SEED = 1
 NUM_CODERS = 5  # auto-encoders per set of images in the paper
 NUM_SHOWN = 25
 TILT_PER_SITE = 1 / 8
-REFERENCE = "layer-wise Gibbs"
+REFERENCE = {"sound": "parallel tempering", "published": "layer-wise Gibbs"}
+# Samplers of other distributions than the RBM's.
+TILTED = ("robust_ensemble", "roughness_tilted")
 AGAINST = {
     "clean": "the clean image",
     "itself": "the spoiled image itself, as the authors did",
@@ -56,7 +59,7 @@ class Setting(NamedTuple):
 
     @property
     def target(self) -> Rbm:
-        """The RBM, trained when it is first needed."""
+        """The RBM, trained or read when it is first needed."""
         return self.find_target()
 
     @property
@@ -73,7 +76,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     @cache
     def find_target() -> Rbm:
         trained = work.intermediate("machine", partial(_train, request, size, data))
-        return rbm(*(trained[name] for name in ("weights", "hidden", "visible")))
+        return make_rbm(trained)
 
     work.prepare({"machine": partial(_train, request, size, data)})
     setting, recipes = Setting(request, size, data, find_target), experiment.make_recipes(request)
@@ -82,15 +85,19 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
         step_size = experiment.recipes["roughness_tilted"]["step_size"]
         recipes["roughness_tilted"] = samplers.roughness_tilted(strength=strength, step_size=step_size)
     seeds = request.seeds(size.num_seeds)
-    shared = {
-        "reference": partial(_draw_reference, setting),
-        "normalizer": partial(_find_likelihood, setting),
-    }
+    reference = partial(_draw_tempered if request.is_sound else _draw_layerwise, setting)
+    likelihood = (
+        partial(_find_likelihood, setting, work, reference)
+        if request.is_sound
+        else partial(_anneal_likelihood, setting)
+    )
+    shared = {"reference": reference, "normalizer": likelihood}
     images = {
         f"images-{name}-{seed}": partial(_draw, setting, recipe, seed)
         for seed in seeds
         for name, recipe in recipes.items()
     }
+    work.prepare({"reference": reference})
     work.prepare(shared | images)
     needed = {"normalizer": shared.pop("normalizer")}
     judges = {
@@ -103,6 +110,8 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     }
     classify = partial(_classify, setting, work, shared | images, recipes, seeds)
     pieces: dict[str, Piece] = {**needed, **judges, "modes": classify}
+    if request.is_sound:
+        pieces["mixing"] = partial(_check_mixing, setting, work, shared | images, recipes, seeds)
     answers = work.all(pieces)
     if missing := [key for key in pieces if key not in answers]:
         raise RunError(f"The record of rbm lacks {len(missing)} of {len(pieces)} cells, {missing[0]} first.")
@@ -119,6 +128,9 @@ def _list_coders(request: Request, seed: int) -> range:
 
 
 def _train(request: Request, size: SimpleNamespace, data: datasets.Dataset) -> Content:
+    """Train the RBM; soundly on MNIST, one is read whose likelihood is known."""
+    if request.is_sound and request.data is not None:
+        return read_published(str(request.data))
     made = train_rbm(
         data.train.x,
         size.num_hidden,
@@ -131,7 +143,19 @@ def _train(request: Request, size: SimpleNamespace, data: datasets.Dataset) -> C
     return {name: np.asarray(part, np.float32) for name, part in parts.items()}
 
 
-def _draw_reference(setting: Setting) -> Content:
+def _draw_tempered(setting: Setting) -> Content:
+    """Images by parallel tempering; the halves of the chains say how well sets can agree."""
+    found = draw_tempered(setting.target, setting.mean_image, 10_001, **setting.size.tempering)
+    images = found["images"]
+    half = len(images) // 2
+    return {
+        **found,
+        "floor": find_log_discrepancy(images[:half], images[half:]),
+        "shown": images[np.linspace(0, len(images) - 1, NUM_SHOWN).astype(int)],
+    }
+
+
+def _draw_layerwise(setting: Setting) -> Content:
     """Two independent sets of layer-wise Gibbs images: the second says how well sets can agree."""
     size = setting.size
     first, second = (
@@ -146,7 +170,16 @@ def _draw_reference(setting: Setting) -> Content:
     }
 
 
-def _find_likelihood(setting: Setting) -> Content:
+def _find_likelihood(setting: Setting, work: Work, draw: Piece) -> Content:
+    """Test log-likelihood, with the normalizer of the tempered run."""
+    found, tests = work.intermediate("reference", draw), setting.data.test.x > 0.5
+    value = float(evaluate(setting.target, tests).mean()) - found["log_normalizer"]
+    numbers = {key: float(found[key]) for key in ("log_normalizer", "standard_error", "rhat", "num_rungs")}
+    return {"value": value, **numbers}
+
+
+def _anneal_likelihood(setting: Setting) -> Content:
+    """Test log-likelihood, with the normalizer by annealed importance sampling."""
     key, tests = jax.random.key(20_001), setting.data.test.x > 0.5
     found = log_likelihood(setting.target, tests, key, num_temperatures=setting.size.num_temperatures)
     return {name: float(value) for name, value in found._asdict().items()}
@@ -216,8 +249,28 @@ def _classify(
             "shown": sets[0][np.linspace(0, len(sets[0]) - 1, NUM_SHOWN).astype(int)],
         }
     accuracy = networks.find_accuracy(network, test.x, test.y)
-    own = {key: answers["reference"][key] for key in ("log_density", "floor", "shown")}
+    wanted = ("log_density", "floor", "shown", "rhat")
+    own = {key: answers["reference"][key] for key in wanted if key in answers["reference"]}
     return {"accuracy": accuracy, "reference": count(ground), "ground": own, "samplers": of_samplers}
+
+
+def _check_mixing(
+    setting: Setting, work: Work, draws: Mapping[str, Piece], recipes: Mapping[str, Recipe], seeds: list[int]
+) -> Content:
+    """Whether the chains of every sampler have mixed, beside tempered ones."""
+    reference = work.intermediate("reference", draws["reference"])
+    gates = {}
+    for name, recipe in recipes.items():
+        keys = [f"images-{name}-{seed}" for seed in seeds]
+        found = [work.intermediate(key, draws[key]) for key in keys]
+        num_draws = setting.size.length["num_draws"]
+        gates[name] = check_mixing(
+            np.concatenate([one["log_density"].reshape(num_draws, -1).T for one in found]),
+            [_unpack(setting, one) for one in found],
+            reference,
+            has_distribution=recipe.is_adjusted and name not in TILTED,
+        )._asdict()
+    return gates
 
 
 def _gather(request: Request, answers: Mapping[str, Content], name: str, seeds: list[int]) -> Content:
@@ -228,6 +281,7 @@ def _gather(request: Request, answers: Mapping[str, Content], name: str, seeds: 
     densities = [np.float64(answers[f"judged-{name}-{seed}-{first[seed]}"]["log_density"]) for seed in seeds]
     return {
         **answers["modes"]["samplers"][name],
+        **answers.get("mixing", {}).get(name, {}),
         **{scored: np.stack([part[scored] for part in judged]) for scored in AGAINST if scored in judged[0]},
         "log_density": np.stack(densities),
     }
@@ -247,21 +301,22 @@ def _describe(
     request, length = setting.request, Length(**setting.size.length)
     modes = answers["modes"]
     reference = modes["ground"]
-    own = "clean" if request.is_sound else "itself"
+    own, ground = "clean" if request.is_sound else "itself", REFERENCE[request.protocol]
     counts = {
-        REFERENCE: modes["reference"],
+        ground: modes["reference"],
         **{name: part["counts"].sum(axis=0) for name, part in found.items()},
     }
     densities = {
-        REFERENCE: reference["log_density"],
+        ground: reference["log_density"],
         **{name: part["log_density"] for name, part in found.items()},
     }
     missing = {name: int((counts[name] == 0).sum()) for name in found}
     lacking = [f"{name} ({number})" for name, number in missing.items() if number]
-    conditions = [setting.data.card.name, *["all_digits"] * (not lacking)]
+    not_mixed = [name for name, part in found.items() if not part.get("is_mixed", True)]
+    conditions = [setting.data.card.name, *["all_digits"] * (not lacking), *["all_mixed"] * (not not_mixed)]
     facts = {
         "data": setting.data.card.name,
-        "training": "PCD-1" if request.is_sound else "CD-10",
+        "training": "CD-10" if not request.is_sound else "PCD-1" if request.data is None else "CD-25",
         "num_images": length.num_images * len(seeds),
         "num_steps": length.num_steps,
         "num_sets": len(next(iter(found.values()))[own]),
@@ -272,12 +327,14 @@ def _describe(
         "lacking": ", ".join(lacking),
         "scored": AGAINST[own].split(",")[0],
         "densities": _say_range([float(part.mean()) for part in densities.values()]),
+        "not_mixed": ", ".join(not_mixed),
+        "ground": ground,
         "effective_digits": _say_range([_find_effective_number(part) for part in counts.values()]),
     }
-    rivals = [
-        name for name in found if name != "edmala" and name in {r["sampler"] for r in experiment.published}
-    ]
-    if "edmala" in found and rivals:
+    of_paper = {row["sampler"] for row in experiment.published}
+    mixed = [name for name, part in found.items() if name in of_paper and part.get("is_mixed", True)]
+    rivals = [name for name in mixed if name != "edmala"]
+    if "edmala" in mixed and rivals:
         facts |= find_lead(found, rivals)
         conditions.append("rivals")
     return Found(
@@ -289,8 +346,10 @@ def _describe(
                 for name, part in found.items()
                 for place in range(len(CONDITIONS))
             ],
-            "machine": _describe_distributions(found, reference, answers["normalizer"]["log_normalizer"]),
-            "digits": [_describe_digits(name, part) for name, part in counts.items()],
+            "machine": _describe_distributions(
+                ground, found, reference, answers["normalizer"]["log_normalizer"]
+            ),
+            "digits": [_describe_digits(name, part, name == ground) for name, part in counts.items()],
         },
         facts=facts,
         conditions=conditions,
@@ -323,7 +382,7 @@ def describe_reconstruction(request: Request, name: str, part: Content, scored: 
     shown: Row = {key: values if request.is_sound else _with_error(values) for key, values in scores.items()}
     words = {"scored": scored, "against": AGAINST[scored], "meaning": MEANING[scored]}
     row: Row = {"sampler": name, "setting": CONDITIONS[place], "all": scores, **words}
-    return {**row, **shown, "log_density": part["log_density"]}
+    return {**row, **shown, "log_density": part["log_density"], **describe_gate(part)}
 
 
 def _with_error(values: np.ndarray) -> Estimate:
@@ -333,26 +392,36 @@ def _with_error(values: np.ndarray) -> Estimate:
 
 
 def _describe_distributions(
-    found: Mapping[str, Content], reference: Content, log_normalizer: float
+    ground: str, found: Mapping[str, Content], reference: Content, log_normalizer: float
 ) -> list[Row]:
-    """How near the images are to the RBM's own distribution."""
-    first: Content = {"log_density": reference["log_density"], "discrepancy": float(reference["floor"])}
+    """How near the images are to the RBM's own distribution, and whether chains have mixed."""
+    densities = np.ravel(reference["log_density"])
+    first: Content = {"log_density": densities, "discrepancy": float(reference["floor"])}
+    if "rhat" in reference:
+        first["rhat"] = reference["rhat"]
     return [
         {
             "sampler": name,
-            "is_reference": name == REFERENCE,
+            "is_reference": name == ground,
             "log_density": part["log_density"],
             "log_probability": float(part["log_density"].mean() - log_normalizer),
             "discrepancy": part["discrepancy"],
+            **describe_gate(part),
         }
-        for name, part in {REFERENCE: first, **found}.items()
+        for name, part in {ground: first, **found}.items()
     ]
 
 
-def _describe_digits(name: str, counts: np.ndarray) -> Row:
+def describe_gate(part: Content) -> Row:
+    """What is known of the mixing of a sampler's chains."""
+    row = {key: part[key] for key in ("rhat", "rhat_reference", "worth") if key in part}
+    return row | ({"mixed": "yes" if part["is_mixed"] else "no"} if "is_mixed" in part else {})
+
+
+def _describe_digits(name: str, counts: np.ndarray, is_reference: bool) -> Row:
     fractions = {f"digit_{digit}": float(part) for digit, part in enumerate(counts / counts.sum())}
     effective = _find_effective_number(counts)
-    return {"sampler": name, "is_reference": name == REFERENCE, "effective": effective, **fractions}
+    return {"sampler": name, "is_reference": is_reference, "effective": effective, **fractions}
 
 
 def _find_effective_number(counts: np.ndarray) -> float:

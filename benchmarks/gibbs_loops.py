@@ -2,6 +2,7 @@
 
     python benchmarks/gibbs_loops.py communities --seeds 5 --json FILE    1000 nodes, 4 groups
     python benchmarks/gibbs_loops.py tables --seeds 5 --json FILE         60 sites of 20 levels
+    python benchmarks/gibbs_loops.py tables --chains 16                   more chains on either side
 
 Both sides draw from the same distribution, with the same number of chains. Times are processor time of one
 thread, compiling not counted; effective draws are those of the log-density.
@@ -24,7 +25,7 @@ from steppe import targets
 from steppe.results import Column, Estimate, Provenance, Results, Table
 from steppe.run.storage.identity import describe_software
 
-NUM_CHAINS = 4
+DEFAULT_CHAINS = 4
 NUM_NODES, NUM_GROUPS, INSIDE, BETWEEN = 1000, 4, 0.05, 0.01
 NUM_SITES, NUM_LEVELS, STRENGTH = 60, 20, 0.06
 
@@ -85,14 +86,14 @@ def make_network(seed):
     return np.argwhere(np.triu(rng.random((NUM_NODES, NUM_NODES)) < chance, 1)), truth
 
 
-def sample_twice(target, seed, num_draws, num_warmup):
+def sample_twice(target, seed, num_chains, num_draws, num_warmup):
     """Run the recommended sampler, compiled before; return the run and the processor time of its steps."""
     for key in (seed + 1000, seed):
         begun = time.process_time()
         run = steppe.sample(
             target,
             key=jax.random.key(key),
-            num_chains=NUM_CHAINS,
+            num_chains=num_chains,
             num_draws=num_draws,
             num_warmup=num_warmup,
             progress=False,
@@ -101,11 +102,11 @@ def sample_twice(target, seed, num_draws, num_warmup):
     return run, used
 
 
-def compare_communities(seed, num_sweeps=2000):
+def compare_communities(seed, num_chains, num_sweeps=2000):
     """Overlap with the truth and processor time of both sides, half of the sweeps as warm-up."""
     edges, truth = make_network(seed)
     target = targets.block_model(edges, NUM_GROUPS, inside=INSIDE, between=BETWEEN, num_nodes=NUM_NODES)
-    run, ours = sample_twice(target, seed, num_sweeps // 2, num_sweeps // 2)
+    run, ours = sample_twice(target, seed, num_chains, num_sweeps // 2, num_sweeps // 2)
     findings = map(str, run.summary().to_dict()["findings"])
     said = [f"Seed {seed}: {line.split(':')[0]}." for line in findings if "relabel" in line]
     draws = np.asarray(run.levels)[:, ::10]
@@ -115,7 +116,7 @@ def compare_communities(seed, num_sweeps=2000):
     strength = np.log(INSIDE / BETWEEN * (1 - BETWEEN) / (1 - INSIDE))
     penalty = np.log((1 - BETWEEN) / (1 - INSIDE))
     rng, loops = np.random.default_rng(seed), []
-    starts = rng.integers(0, NUM_GROUPS, (NUM_CHAINS, NUM_NODES))
+    starts = rng.integers(0, NUM_GROUPS, (num_chains, NUM_NODES))
     draw_groups(firsts, near[order], strength, penalty, starts[0].copy(), NUM_GROUPS, 1, 0)
     begun = time.process_time()
     for chain, start in enumerate(starts):
@@ -129,7 +130,7 @@ def compare_communities(seed, num_sweeps=2000):
         values = np.asarray(jax.vmap(jax.vmap(target.log_density))(positions))
         row |= {
             f"{side} overlap": float(np.mean(overlaps)),
-            f"{side} overlap SE": float(np.std(overlaps, ddof=1) / np.sqrt(NUM_CHAINS)),
+            f"{side} overlap SE": float(np.std(overlaps, ddof=1) / np.sqrt(num_chains)),
             f"{side} U": float(values.mean()),
             f"{side} s": seconds,
         }
@@ -147,7 +148,7 @@ COMMUNITIES = {
 }
 
 
-def compare_tables(seed, num_sweeps=1000):
+def compare_tables(seed, num_chains, num_sweeps=1000):
     """Effective draws per second and frequencies of both sides."""
     rng = np.random.default_rng(seed)
     tables = STRENGTH * rng.normal(size=(NUM_SITES, NUM_SITES, NUM_LEVELS, NUM_LEVELS))
@@ -155,9 +156,9 @@ def compare_tables(seed, num_sweeps=1000):
     tables[np.arange(NUM_SITES), np.arange(NUM_SITES)] = 0
     field = 0.5 * rng.normal(size=(NUM_SITES, NUM_LEVELS))
     target = targets.potts_tables(tables, field)
-    run, ours = sample_twice(target, seed, num_sweeps, 100)
+    run, ours = sample_twice(target, seed, num_chains, num_sweeps, 100)
     couplings = np.ascontiguousarray(tables.transpose(0, 1, 3, 2))  # site, other, level of other, own level
-    loops, starts = [], rng.integers(0, NUM_LEVELS, (NUM_CHAINS, NUM_SITES))
+    loops, starts = [], rng.integers(0, NUM_LEVELS, (num_chains, NUM_SITES))
     draw_levels(couplings, field, starts[0].copy(), 1, 0)
     begun = time.process_time()
     for chain, start in enumerate(starts):
@@ -243,6 +244,7 @@ def tabulate(arguments, rows, columns):
     """Results of all seeds: one row each."""
     title, question = QUESTIONS[arguments.case]
     ratios = [row["ratio"] for row in rows]
+    chains = "" if arguments.chains == DEFAULT_CHAINS else f" --chains {arguments.chains}"
     middle = Estimate(value=float(np.median(ratios)), low=min(ratios), high=max(ratios))
     return Results(
         name=f"gibbs-loops-{arguments.case}",
@@ -252,7 +254,7 @@ def tabulate(arguments, rows, columns):
         tables=[
             Table(
                 key="seeds",
-                title=f"{NUM_CHAINS} chains on either side",
+                title=f"{arguments.chains} chains on either side",
                 columns=[
                     Column(key="seed", label="seed"),
                     *(Column(key=_slug(key), label=label, digits=3) for key, label in columns.items()),
@@ -263,14 +265,14 @@ def tabulate(arguments, rows, columns):
                 ],
             )
         ],
-        settings={"chains": NUM_CHAINS, "seeds": arguments.seeds},
+        settings={"chains": arguments.chains, "seeds": arguments.seeds},
         notes=[
             "Processor time of one thread, compiling not counted; both sides in one process, in turn.",
             *dict.fromkeys(line for row in rows for line in row["said"]),
         ],
         provenance=Provenance.of_software(
             describe_software(),
-            command=f"python benchmarks/gibbs_loops.py {arguments.case} --seeds {arguments.seeds}",
+            command=f"python benchmarks/gibbs_loops.py {arguments.case} --seeds {arguments.seeds}{chains}",
             seeds=list(range(arguments.seeds)),
         ),
     )
@@ -280,6 +282,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("case", choices=("communities", "tables"))
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--chains", type=int, default=DEFAULT_CHAINS)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     compare, columns = {
@@ -288,7 +291,7 @@ if __name__ == "__main__":
     }[arguments.case]
     rows = []
     for seed in range(arguments.seeds):
-        rows.append(compare(seed))
+        rows.append(compare(seed, arguments.chains))
         print(rows[-1], flush=True)
     if arguments.json:
         record = tabulate(arguments, rows, columns)

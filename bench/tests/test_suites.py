@@ -77,7 +77,7 @@ def test_the_list_names_every_suite_and_unknown_ones_are_refused_with_near_names
         bench("gset-smal")
     with pytest.raises(RunError, match="seconds"):
         bench("gset-small", seconds=0.0)
-    assert set(METHODS) == {"steppe", "isco", "dwave", "qqa", "cpsat", "tabu"}
+    assert set(METHODS) == {"steppe", "isco", "away", "dwave", "qqa", "cpsat", "tabu"}
 
 
 def test_a_suite_writes_results_and_a_page(tmp_path, monkeypatch):
@@ -90,6 +90,16 @@ def test_a_suite_writes_results_and_a_page(tmp_path, monkeypatch):
     command = results["provenance"]["command"]
     assert command == "steppe bench square --seeds 1 --only square --methods steppe"
     assert (tmp_path / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_a_search_led_away_finds_the_clique_and_stops_there():
+    target = targets.clique(SQUARE)
+    found = METHODS["away"](target, 5.0, 0, 2.0)
+    assert found.positions.sum() == 2
+    assert target.is_feasible(found.positions[0])
+    assert found.cpu_seconds < 5
+    assert METHODS["away"](target, 0.3, 0, None).cpu_seconds >= 0.3
 
 
 @pytest.mark.slow

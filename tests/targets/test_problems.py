@@ -356,6 +356,17 @@ def test_glasses_are_drawn_from_their_seed():
     np.testing.assert_allclose(couplings.std() * np.sqrt(40), 1, atol=0.1)
 
 
+def test_sets_led_away_keep_their_score_and_are_largest_where_none_was():
+    target = targets.independent_set(EDGES)
+    away = target.avoid(np.eye(6)[0])
+    states = away.domain.enumerate()
+    best = states[np.argmax(jax.vmap(away.log_density)(states))]
+    assert away.is_feasible(best)
+    assert not best[0]
+    assert float(away.score(best)) == float(best.sum())
+    np.testing.assert_array_equal(away.interactions.ends, target.interactions.ends)
+
+
 # ---- what is refused --------------------------------------------------------------------------
 
 REFUSED = {
@@ -363,6 +374,14 @@ REFUSED = {
     "edge given twice": (lambda: targets.clique([(0, 1), (1, 2), (1, 0)]), "edges 0 and 2 both join 0 and 1"),
     "node weight": (lambda: targets.vertex_cover([(0, 1)], [1.0, -1.0]), "node 1 has -1"),
     "weights that are not numbers": (lambda: targets.independent_set([(0, 1)], [1.0, np.nan]), "finite"),
+    "cover led away": (
+        lambda: targets.vertex_cover([(0, 1)]).avoid([0.0, 1.0]),
+        "Search the independent set",
+    ),
+    "visits of other nodes": (
+        lambda: targets.clique([(0, 1)]).avoid([1.0]),
+        r"per node, 2; got shape \(1,\)",
+    ),
     "negative edge": (lambda: targets.partition([(0, 1)], weights=[-1.0]), "edge 0 has -1"),
     "adjacency": (lambda: targets.coloring(np.ones((3, 4)), 3), "square"),
     "asymmetric adjacency": (lambda: targets.coloring([[0, 1, 0], [0, 0, 1], [0, 0, 0.0]], 3), "symmetric"),

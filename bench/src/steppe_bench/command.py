@@ -46,8 +46,8 @@ def bench(
     only
         Only these instances, separated by commas.
     methods
-        Only these methods, separated by commas: `steppe`, `isco`, and where they are installed `dwave`,
-        `qqa`, `cpsat` and `tabu`.
+        Only these methods, separated by commas: `steppe`, `isco`, for sets of nodes `away`, and where they
+        are installed `dwave`, `qqa`, `cpsat` and `tabu`.
     quick
         The first instances only, one seed.
     out

@@ -90,6 +90,8 @@ def test_a_suite_writes_results_and_a_page(tmp_path, monkeypatch):
     command = results["provenance"]["command"]
     assert command == "steppe bench square --seeds 1 --only square --methods steppe"
     assert (tmp_path / "report.html").exists()
+    with pytest.raises(RunError, match=r"cpsat is installed and takes .* There are steppe, isco"):
+        bench("square", methods="cpsat", out=tmp_path / "none")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from steppe.atomic import write_atomically
+from steppe.errors import RunError
 from steppe.results import Cell, Column, Estimate, Provenance, Results, Table
 from steppe.run.storage.identity import describe_software
 from steppe.validation import find_name
@@ -64,6 +65,7 @@ def carry_out(
     software = describe_software()
     made_with = {"suite": name, "seconds": seconds, "commit": software.get("commit", "")}
     rows = _read_rows(out, made_with)
+    own: list[str] = []
     done = {(row.instance, row.method, row.seed) for row in rows}
     for instance in instances:
         target = instance.make()
@@ -80,6 +82,11 @@ def carry_out(
                 rows.append(Row(instance.name, method, seed, best, found.cpu_seconds, sentence))
                 report(f"{instance.name}, {method}, seed {seed}: {best:g} in {found.cpu_seconds:.1f} CPU s")
                 _write_rows(out, made_with, rows)
+    if not rows:
+        raise RunError(
+            f"None of the methods {', '.join(wanted or [])} is installed and takes what {name!r} has. "
+            f"There are {', '.join(own)}."
+        )
     asked = {instance.name for instance in instances}
     rows = [
         row

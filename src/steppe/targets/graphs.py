@@ -68,6 +68,8 @@ def read_edges(name: str, edges: ArrayLike, weights: ArrayLike, num_sites: int |
         Number of sites, or `None` for one more than the largest index.
     """
     pairs = np.asarray(edges)
+    if pairs.size == 0 and num_sites is None:
+        raise TargetError(f"`{name}(edges=...)` has no edge, and nothing says how many sites there are.")
     if pairs.size == 0:
         pairs = pairs.reshape(0, 2).astype(int)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
@@ -109,6 +111,11 @@ def read_graph(name: str, graph: GraphLike, weights: ArrayLike | None, num_nodes
     is_edge_list = array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind in "iu"
     if is_edge_list or array.size == 0 or weights is not None or num_nodes is not None:
         return read_edges(name, graph, 1.0 if weights is None else weights, num_nodes)
+    if array.ndim == 2 and array.shape[0] != array.shape[1] and array.shape[1] in (2, 3):
+        raise TargetError(
+            f"`{name}(graph=...)` must be edges, an integer array of two columns, or a square matrix; got an "
+            f"array of shape {array.shape} and type {array.dtype}. Weights are an argument of their own."
+        )
     return _from_matrix(name, array)
 
 
@@ -120,6 +127,13 @@ def as_host_array(values: np.ndarray) -> Array:
 def read_simple_graph(name: str, graph: GraphLike, num_nodes: int | None) -> Graph:
     """Check a graph whose edges are there or not: weights do not count, and no edge may be given twice."""
     network = read_graph(name, graph, None, num_nodes)
+    if not isinstance(graph, LoadedGraph | NetworkxGraph) and (np.asarray(network.weights) != 1).any():
+        first = int(np.argmax(np.asarray(network.weights) != 1))
+        raise TargetError(
+            f"`{name}(graph=...)` must be a matrix of zeros and ones; got "
+            f"{float(network.weights[first]):g} at {tuple(network.edges[first].tolist())}. Edges have "
+            "no weights here; give `matrix != 0`."
+        )
     ordered = np.sort(network.edges, axis=1)
     unique, first, counts = np.unique(ordered, axis=0, return_index=True, return_counts=True)
     if len(unique) < len(ordered):

@@ -1,4 +1,4 @@
-"""Figures of a run: trace, ranks, autocorrelation, effective sample size, warm-up, sites and states.
+"""Figures of a run: trace, ranks, autocorrelation, effective sample size, warm-up and sites.
 
 Each panel is drawn by one function of axes and trace, used by the page of a run and by `run.plot()`.
 """
@@ -14,7 +14,9 @@ from steppe.diagnostics.quantity import average_replicas, measure
 from steppe.diagnostics.sites import SiteVerdicts, as_paths
 from steppe.report import style
 from steppe.report.present_observables import describe_histograms, draw_histograms, list_drawn
+from steppe.report.state_figures import ALTERNATIVES, CAPTIONS, draw_states, name_kind
 from steppe.results import Figure
+from steppe.target.picture import Picture
 from steppe.trace import Trace
 
 if TYPE_CHECKING:
@@ -41,8 +43,8 @@ class Drawn(NamedTuple):
     described: Figure
 
 
-def draw_run(trace: Trace, mixing: Mixing) -> Iterator[Drawn]:
-    """Draw every figure that a run has something to say by."""
+def draw_run(trace: Trace, mixing: Mixing, picture: Picture | None = None) -> Iterator[Drawn]:
+    """Draw every figure that a run has something to say by; states on the picture of their target."""
     if list_drawn(mixing.streams):
         yield Drawn(draw_histograms(mixing.streams), describe_histograms(mixing.streams))
     if not trace.num_rows:  # nothing was kept but what was followed
@@ -97,16 +99,11 @@ def draw_run(trace: Trace, mixing: Mixing) -> Iterator[Drawn]:
                 f"{sites.count('not converged')} are not converged and {sites.count('constant')} constant.",
             ),
         )
-    if is_picture(trace):
+    kind = name_kind(trace, picture)
+    if kind is not None:
         yield Drawn(
-            draw_states(trace),
-            Figure(
-                key="states",
-                title="States as pictures.",
-                caption="The draw of largest log-density, the last draw of the first chain, and the mean "
-                "over all draws, in the shape of the domain.",
-                alternative="Three pictures: best draw, last draw and mean.",
-            ),
+            draw_states(trace, picture),
+            Figure(key="states", title="States.", caption=CAPTIONS[kind], alternative=ALTERNATIVES[kind]),
         )
 
 
@@ -212,37 +209,6 @@ def draw_sites(trace: Trace, sites: SiteVerdicts) -> "Drawing":
     if sites.is_unconverged.any():
         axes.legend()
     return figure
-
-
-@style.apply()
-def draw_states(trace: Trace) -> "Drawing":
-    """Draw the best draw, the last draw and the mean in the shape of a two-dimensional domain."""
-    levels = trace.levels()
-    log_density = trace.statistic("log_density")
-    best = np.unravel_index(
-        np.argmax(np.where(np.isfinite(log_density), log_density, -np.inf)), log_density.shape
-    )
-    shape, top = trace.domain.site_shape, trace.domain.max_levels - 1
-    last = levels[0, -1] if levels.ndim == 3 else levels[0, -1, 0]
-    mean = levels.reshape(-1, levels.shape[-1]).mean(axis=0)
-    pictures = {
-        f"best draw, U = {log_density[best]:.4g}": levels[best],
-        "last draw": last,
-        "mean level": mean,
-    }
-    height = float(np.clip(3.0 * shape[0] / shape[1] + 0.4, 1.2, 6.0))
-    figure, panels = _make_panels(3, 9.6, height)
-    for axes, (title, picture) in zip(panels, pictures.items(), strict=True):
-        axes.imshow(picture.reshape(shape), cmap="viridis", vmin=0, vmax=top, interpolation="nearest")
-        axes.set_title(title, fontsize=10)
-        axes.set_axis_off()
-    return figure
-
-
-def is_picture(trace: Trace) -> bool:
-    """Whether draws were kept and their sites stand in two dimensions."""
-    is_plane = len(trace.domain.site_shape) == 2 and min(trace.domain.site_shape) > 1
-    return trace.has("levels") and is_plane and trace.num_rows > trace.num_warmup_rows
 
 
 # ---- panels ------------------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ _MAY_DIFFER = {
     "observables",
     "rungs",
     "cycle",
+    "picture",
 }
 
 
@@ -148,6 +149,7 @@ def _fields(
     engine: "Engine", plan: Plan, recipe: "Recipe", metadata: Mapping[str, object] | None
 ) -> dict[str, object]:
     sampler, adapt = engine.sampler, engine.layout.adapt
+    picture = sampler.target.picture
     counts = ("num_chains", "num_warmup", "num_draws", "thinning", "keep", "chain_block")
     return {
         "recipe": recipe.name,
@@ -164,6 +166,7 @@ def _fields(
         **{name: getattr(plan, name) for name in counts},
         "software": describe_software(),
         "metadata": dict(metadata or {}),
+        "picture": None if picture is None else picture._asdict(),
     }
 
 

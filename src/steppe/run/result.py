@@ -343,20 +343,22 @@ class Run:
         return draw_overview(self.trace)
 
     def plot_sites(self) -> "Figure":
-        """Draw how often each site changes; on a domain of two dimensions, states as pictures as well.
+        """Draw states as what they are, or how often each site changes.
 
         Returns
         -------
         matplotlib.figure.Figure
-            Best draw, last draw and mean where sites stand in two dimensions, else changes by site.
+            Best draw, last draw and all draws together: images where sites stand in two dimensions, tours on
+            a map, small sparse graphs with coloured nodes. On any other target changes by site.
         """
         from steppe.diagnostics.sites import judge_sites
-        from steppe.report.run_figures import draw_sites, draw_states, is_picture
+        from steppe.report.run_figures import draw_sites
+        from steppe.report.state_figures import draw_states, name_kind
 
-        levels = self._read_levels()
-        return (
-            draw_states(self.trace) if is_picture(self.trace) else draw_sites(self.trace, judge_sites(levels))
-        )
+        levels, picture = self._read_levels(), self.description.draw_on
+        if name_kind(self.trace, picture) is not None:
+            return draw_states(self.trace, picture)
+        return draw_sites(self.trace, judge_sites(levels))
 
     def _check_has_statistics(self, name: str) -> None:
         if "log_density" not in self.trace.arrays or self.trace.num_rows <= self.trace.num_warmup_rows:

@@ -37,6 +37,7 @@ from steppe.pytree import as_pytree, on_device
 from steppe.target import checking
 from steppe.target.batching import call_batched
 from steppe.target.interactions import Interactions, PairForm
+from steppe.target.picture import Picture, picture_graph
 from steppe.validation import shorten
 
 Cache = TypeVar("Cache")
@@ -346,6 +347,11 @@ class Target(eqx.Module, metaclass=_TargetType):
     def pair_form(self) -> PairForm | None:
         """The log-density as a sum over sites and pairs of sites, if it is one."""
         return None
+
+    @property
+    def picture(self) -> Picture | None:
+        """What states are drawn on in reports: the graph of interactions, where it is small and sparse."""
+        return picture_graph(self)
 
     # ---- identity: a target is compared as an object, its arrays are not looked at ----------------
 

@@ -17,6 +17,7 @@ from steppe.domain.permutation import check_permutation
 from steppe.errors import TargetError
 from steppe.pytree import is_concrete
 from steppe.target import Target
+from steppe.target.picture import Picture, picture_tours
 from steppe.targets.checks import choice, positive, real_array, square_matrix, zeros
 from steppe.targets.cycles import count_new_edges, find_successors, rotate_to_city_0
 from steppe.targets.tour_moves import CHANGES
@@ -88,6 +89,11 @@ class Tsp(Target):
     @property
     def _is_directed(self) -> Array:
         return jnp.any(self.lengths != self.lengths.T)
+
+    @property
+    def picture(self) -> Picture | None:
+        """A map made from the lengths."""
+        return picture_tours(np.asarray(self.lengths))
 
     def starts(self, key: Array, num_chains: int) -> Array:
         """Positions of uniform random tours, for `sample(initial=...)`; the default start is the same."""

@@ -50,7 +50,7 @@ def gather_run(run: Run) -> Section:
     except RunError as error:  # no statistics were kept, or no draws are there yet
         return Section(present_description(run.description, run.seconds, [str(error)]), {})
     presented = summary.present()
-    drawn = [*draw_run(trace, summary.mixing)]
+    drawn = [*draw_run(trace, summary.mixing, run.description.draw_on)]
     update = {
         "verdicts": [*presented.verdicts, *_judge_progress(run, summary.mixing.num_draws)],
         "figures": [one.described for one in drawn],

@@ -14,6 +14,7 @@ from steppe.domain.from_json import make_domain
 from steppe.errors import DamagedRunError, DomainError, RunMismatchError
 from steppe.run.plan import MAX_STEPS, Plan, Shard
 from steppe.run.storage.durable import Column, Count, Digest, Strict
+from steppe.target.picture import Picture
 from steppe.trace import STATISTICS
 
 FORMAT = 2
@@ -99,6 +100,16 @@ class CycleRecord(Strict):
     exponents: list[float]
 
 
+class PictureRecord(Strict):
+    """What states are drawn on in reports; as `steppe.target.picture.Picture`."""
+
+    kind: Literal["tour", "graph"]
+    places: list[
+        Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
+    ]
+    pairs: list[Annotated[list[Count], Field(min_length=2, max_length=2)]]
+
+
 class TargetIdentity(Strict):
     """What a target is known by.
 
@@ -153,6 +164,8 @@ class RunDescription(Strict):
         Versions, device, processor and flags.
     metadata
         Whatever the caller wants to keep.
+    picture
+        What states are drawn on in reports; none where sites say nothing of it.
     """
 
     recipe: str
@@ -176,11 +189,22 @@ class RunDescription(Strict):
     shard: ShardRecord = ShardRecord()
     software: dict[str, str]
     metadata: dict[str, JsonValue]
+    picture: PictureRecord | None = None
 
     @model_validator(mode="after")
     def _check_domain(self) -> Self:
-        self.make_domain()
+        num_sites = self.make_domain().num_sites
+        if self.picture is not None:
+            is_map = self.picture.kind == "tour"
+            used = [site for pair in self.picture.pairs for site in pair]
+            if len(self.picture.places) != is_map * num_sites or max(used, default=0) >= num_sites:
+                raise ValueError(f"the picture does not fit {num_sites} sites")
         return self
+
+    @property
+    def draw_on(self) -> Picture | None:
+        """What states are drawn on."""
+        return None if self.picture is None else Picture(**self.picture.model_dump())
 
     def make_domain(self) -> Domain:
         """Return the domain."""

@@ -26,7 +26,7 @@ Rows = dict[str, np.ndarray]
 # Rows that are copied together.
 COMMIT_BYTES = 64 * 2**20
 _SHARD = re.compile(r"shard-([0-9]{4,9})-of-([0-9]{4,9})")
-_MAY_DIFFER = {"shard", "software", "metadata", "num_draws"}
+_MAY_DIFFER = {"shard", "software", "metadata", "num_draws", "picture"}
 
 
 def shard_path(path: Path, shard: Shard, *, may_move: bool = False) -> Path:

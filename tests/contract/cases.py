@@ -1,6 +1,7 @@
 """The contract table: every recipe, under its own and its published names, on every kind of domain."""
 
 import inspect
+import os
 from contextlib import ExitStack
 from unittest import mock
 
@@ -48,12 +49,14 @@ RECIPES = {name: make() for name, make in ALL_RECIPES.items()} | PUBLISHED_NAMES
 RECIPES["parallel_tempering"] = steppe.parallel_tempering(inverse_temperatures=(0.0, 0.3, 1.0))
 
 # Test programs run for milliseconds: compiling them seven times faster is worth more than their speed.
-QUICK = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-    "xla_cpu_use_fusion_emitters": False,
-    "xla_cpu_parallel_codegen_split_count": 1,
-}
+# Not every XLA knows all of these flags: without those of `suite`, the first does most of it.
+QUICK: dict[str, int | bool] = {"xla_backend_optimization_level": 0}
+if os.environ.get("STEPPE_TEST_OPTIMISED") != "1":
+    QUICK |= {
+        "xla_llvm_disable_expensive_passes": True,
+        "xla_cpu_use_fusion_emitters": False,
+        "xla_cpu_parallel_codegen_split_count": 1,
+    }
 
 
 def quick_jit(function):

@@ -14,7 +14,7 @@ PIP := $(RUN) -m pip --disable-pip-version-check -qq
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo docs test test-all test-shapes test-shuffled coverage mutants house bench bench-quick browser check wheel matrix release-check \
+.PHONY: help demo docs docs-site test test-all test-shapes test-shuffled coverage mutants house bench bench-quick browser check wheel matrix release-check \
   jax-lowest jax-locked jax-newest lock clean
 
 help: ## List the targets
@@ -27,6 +27,13 @@ demo: $(STAMP) ## Reproduce three experiments in two minutes: verdicts, figures,
 docs: $(STAMP) ## Build the documentation to out/docs; warnings are errors
 	@$(RUN) -m sphinx -W --keep-going -q -b html -d out/doctrees docs out/docs
 	@echo "out/docs/index.html"
+
+VERSION ?= dev
+
+docs-site: $(STAMP) ## Add the documentation as VERSION=0.2.0 (by default dev) to the versions in out/site
+	@STEPPE_DOCS_VERSION="$(VERSION)" $(RUN) -m sphinx -W --keep-going -q -b html -d out/doctrees-site docs "out/site/$(VERSION)"
+	@$(RUN) docs/list_versions.py out/site
+	@echo "out/site/index.html"
 
 test: $(STAMP) $(BROWSER) ## Run the fast tests
 	@$(RUN) -m pytest -m "not slow"

@@ -18,10 +18,21 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "mathml",
 ]
-exclude_patterns = ["_build", "_ext", "_static", "figures", "images", "notebooks", "results", "results/*"]
+exclude_patterns = [
+    "_build",
+    "_ext",
+    "_static",
+    "figures",
+    "images",
+    "inventories",
+    "notebooks",
+    "results",
+    "results/*",
+]
 
 # Pages
 # A word in code such as `recipe` may name an attribute of several classes; it is then not linked.
@@ -31,10 +42,24 @@ myst_heading_anchors = 3
 html_math_renderer = "mathml"
 nb_execution_mode = "force"
 nb_execution_in_temp = True
-nb_execution_timeout = 170
+nb_execution_timeout = 600  # of one cell, on a machine that does other work too
 nb_execution_raise_on_error = True
 nb_execution_excludepatterns: list[str] = []
 nb_merge_streams = True
+
+# Links to the pages of other projects, as {py:class}`xarray.DataTree`. What they list is read from them where
+# STEPPE_DOCS_ONLINE is 1, and else from the few names in inventories/: a build needs no network.
+OTHER_PROJECTS = {
+    "python": "https://docs.python.org/3",
+    "numpy": "https://numpy.org/doc/stable",
+    "jax": "https://docs.jax.dev/en/latest",
+    "xarray": "https://docs.xarray.dev/en/stable",
+}
+is_online = os.environ.get("STEPPE_DOCS_ONLINE") == "1"
+intersphinx_mapping = {
+    name: (address, None if is_online else f"inventories/{name}.inv")
+    for name, address in OTHER_PROJECTS.items()
+}
 
 # Reference from docstrings, which say everything in single backticks
 default_role = "code"
@@ -66,6 +91,10 @@ html_theme_options = {
     "logo": {"text": "steppe"},
     "header_links_before_dropdown": 6,
 }
+# Of several versions beside each other, as `make docs-site` lays them out, every page lists the others.
+if docs_version := os.environ.get("STEPPE_DOCS_VERSION"):
+    html_context["docs_version"] = docs_version
+    html_theme_options["navbar_end"] = ["versions", "theme-switcher", "navbar-icon-links"]
 # Pages that have none below or beside them need no list of those.
 html_sidebars = {
     name: []

@@ -5,3 +5,14 @@ for (const arrow of document.querySelectorAll("details > summary:not([aria-label
     arrow.setAttribute("aria-label", `Pages below ${above ? above.textContent.trim() : "this one"}`);
   }
 }
+
+// Lists of versions: each entry is the same page of another version, or its first page where it has no such page.
+for (const list of document.querySelectorAll(".versions select")) {
+  const { version, page, site } = list.dataset;
+  const others = window.steppeVersions ?? {};
+  list.replaceChildren(...Object.keys(others).map((name) => new Option(name, name, name === version, name === version)));
+  list.addEventListener("change", () => {
+    const name = list.value;
+    window.location.href = `${site}${name}/${others[name].includes(page) ? page : "index.html"}`;
+  });
+}

@@ -72,7 +72,14 @@ def test_a_flat_target_has_no_temperatures_to_choose():
 def test_a_value_that_is_reached_ends_the_search():
     found = search(num_steps=5000, until=steppe.until(value=float(VALUES.max())))
     assert found.stopped == "the value was reached"
+    assert found.shortfall == ""
     assert found.history["progress"].shape[1] < 200
+
+
+def test_a_value_that_is_not_reached_is_said_with_the_best():
+    sentence = steppe.until(value=9.0).describe_shortfall(2.5)
+    assert sentence.startswith("The best U is 2.5; 9 was asked for.")
+    assert steppe.until(patience=3).describe_shortfall(2.5) == ""
 
 
 def test_patience_ends_the_search_after_so_many_idle_steps():

@@ -50,7 +50,10 @@ def present_annealed(annealed: "Annealed") -> Results:
                 is_detail=True,
             ),
         ],
-        notes=["While hyper-parameters move, nothing is invariant: no word about probabilities."],
+        notes=[
+            *filter(None, [annealed.shortfall]),
+            "While hyper-parameters move, nothing is invariant: no word about probabilities.",
+        ],
         provenance=Provenance.of_software(
             describe_software(),
             command="steppe.anneal",

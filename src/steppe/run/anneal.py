@@ -97,6 +97,8 @@ class Annealed(Presented):
         What was annealed, how, and why that way.
     num_rounds, stopped
         Rounds begun, and why it ended.
+    shortfall
+        What `until(value=...)` asked for and was not reached, in a sentence; or empty.
     cpu_seconds
         Processor time of the steps, compiling not counted.
     met
@@ -127,6 +129,7 @@ class Annealed(Presented):
     stopped: str
     cpu_seconds: float
     met: np.ndarray
+    shortfall: str = ""
 
     @property
     def best(self) -> Array:
@@ -359,6 +362,7 @@ def _collect(request: Request, done: Done, reason: str) -> Annealed:
         stopped=done.stopped,
         cpu_seconds=done.cpu_seconds,
         met=np.asarray(_find_positions(pad_rows(met), domain))[: len(met)],
+        shortfall=request.until.describe_shortfall(float(done.best_log_density.max())),
     )
 
 

@@ -45,11 +45,16 @@ class Until:
 
     def is_reached(self, best: float, num_idle_steps: int) -> bool:
         """Whether to stop, after the best log-density so far and the steps since it was found."""
-        # Sums of many float32 terms are not exact; a millionth of the value is no difference.
-        slack = 0.0 if self.value is None else 1e-6 * max(1.0, abs(self.value))
-        has_value = self.value is not None and best >= self.value - slack
+        has_value = self.value is not None and not self.describe_shortfall(best)
         has_waited = self.patience is not None and num_idle_steps >= self.patience
         return has_value or has_waited
+
+    def describe_shortfall(self, best: float) -> str:
+        """Say which value a search did not reach; empty if it did, or if none was asked for."""
+        # Sums of many float32 terms are not exact; a millionth of the value is no difference.
+        if self.value is None or best >= self.value - 1e-6 * max(1.0, abs(self.value)):
+            return ""
+        return f"The best U is {best:.6g}; {self.value:.6g} was asked for. Allow more steps, or ask for less."
 
 
 @checked(RunError)

@@ -32,7 +32,7 @@ VERSION ?= dev
 
 docs-site: $(STAMP) ## Add the documentation as VERSION=0.2.0 (by default dev) to the versions in out/site
 	@STEPPE_DOCS_VERSION="$(VERSION)" $(RUN) -m sphinx -W --keep-going -q -b html -d out/doctrees-site docs "out/site/$(VERSION)"
-	@$(RUN) docs/list_versions.py out/site
+	@rm -rf out/site/jupyter_execute && $(RUN) docs/list_versions.py out/site
 	@echo "out/site/index.html"
 
 test: $(STAMP) $(BROWSER) ## Run the fast tests

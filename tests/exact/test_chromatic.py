@@ -306,6 +306,7 @@ def test_a_conditional_that_was_given_moves_sites_where_it_is_a_number():
     np.testing.assert_array_equal(num_broken, 0)
     np.testing.assert_array_equal(num_changes, (values != start).sum(axis=0))
     np.testing.assert_allclose(log_density, [triples(np.asarray(one)) for one in values.T], rtol=1e-6)
+    np.testing.assert_array_equal(sites.log_weights(start, color).max(axis=0), 0)  # so that none is large
     weights = jnp.asarray([0.0, jnp.nan, jnp.inf, -jnp.inf])
     assert sites._is_broken(weights).tolist() == [False, True, True, False]
 
@@ -431,6 +432,20 @@ def test_a_conditional_that_is_not_that_of_the_log_density_is_refused():
     )
     with pytest.raises(TargetError, match=r"is not what `conditional` returns"):
         steppe.chromatic_gibbs().build(target)
+
+
+@pytest.mark.parametrize(
+    ("name", "evaluations"), [("conditional", 11), ("with differences", 4), ("lattice", 1)]
+)
+def test_a_sweep_costs_a_table_a_colour_or_every_level_of_every_site(name, evaluations):
+    made = {
+        "with differences": lambda: steppe.Target(
+            triples, steppe.Binary(5), interactions=TRIPLES, multilinear=True
+        )
+    }
+    target = {**TARGETS, **made}[name]()
+    density = steppe.gibbs().build(target, audit=False).density
+    assert ChromaticBlock(0.0).prepare(target).count_evaluations(density) == evaluations
 
 
 def test_a_constraint_is_refused():

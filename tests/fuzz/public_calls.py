@@ -16,7 +16,7 @@ import typing
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -122,6 +122,11 @@ def run() -> steppe.Run:
     return steppe.sample(target(), steppe.gibbs(), key=KEY, num_warmup=2, num_draws=8, progress=False)
 
 
+@wraps(steppe.start)
+def start_and_wait(*positional: Any, **keywords: Any) -> steppe.Run:
+    return steppe.start(*positional, **keywords, progress=False).wait()
+
+
 def list_cases(folder: Path) -> list[Case]:
     """A call that works for every public function and for every class that users make."""
     u, key, out = target(), {"key": KEY}, str(folder)
@@ -143,6 +148,8 @@ def list_cases(folder: Path) -> list[Case]:
         steppe.Ordinal: {"num_sites": 3, "levels": 3},
         steppe.Permutation: {"num_sites": 3},
         steppe.Product: {"part": steppe.Binary(2)},
+        steppe.Counts: {"num_sites": 3, "max_count": 4},
+        steppe.Real: {"shape": (2,), "scale": 1.0},
         steppe.Target: {
             "log_density": lambda x: jnp.sum(x) / 2,
             "domain": steppe.Binary(4),
@@ -176,6 +183,17 @@ def list_cases(folder: Path) -> list[Case]:
             "allow_other_version": False,
             "metadata": None,
         },
+        start_and_wait: {
+            "target": u,
+            "recipe": steppe.gibbs(),
+            **key,
+            "on_chunk": None,
+            "num_warmup": 2,
+            "num_draws": 4,
+        },
+        steppe.Observable: {"function": lambda x: x.sum(), "every": 1, "bins": 128, "of_pairs": False},
+        steppe.mean_field: {"target": u, **key, "num_steps": 2},
+        steppe.mixed: {"base": None, "real_step_size": 0.1, "num_leapfrog": 2},
         steppe.Adapt: {"acceptance": 0.5, "flip_rate": None, "center_distance": None, "pooled": False},
         steppe.open_run: {"path": out},
         steppe.merge_shards: {"parts": out, "out": f"{out}/merged"},
@@ -607,7 +625,15 @@ GIVEN_BACK = {
         "Tuned",
     ),
     *("LocalOptima", "Until", "BlockModel", "Coloring", "Formula", "FixedCounts", "Knapsack", "NodeSet"),
-    *("Partition", "FormulaInstance"),
+    *(
+        "Partition",
+        "FormulaInstance",
+        "LinearConstraints",
+        "LinearPenalty",
+        "DcaParameters",
+        "ShortTours",
+        "Handle",
+    ),
     *("PlantedMixture", "PlantedPlateau", "Card", "Dataset", "GraphInstance", "Split", "TspInstance"),
     *("Bound", "Constants", "Curvature", "Drift", "EffectiveStep", "Robustness", "StrengthCurves"),
     *("LogLikelihood", "TrainedRbm", "Mode", "BlackjaxMcmc", "BasinMass", "InteractionSpectrum"),

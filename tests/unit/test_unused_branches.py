@@ -3,6 +3,7 @@
 Most look at one function at a size, or with an argument, at which it differs from what it could be taken for.
 """
 
+import inspect
 import threading
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,8 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 import steppe
+from contract.boltzmann import machine
 from exact_targets import polynomial_target
 from steppe import targets
 from steppe.diagnostics import center_distribution, mixing
@@ -23,14 +26,19 @@ from steppe.diagnostics.flatness.log_tables import smooth_within, steepest_roots
 from steppe.diagnostics.mixing import assess
 from steppe.diagnostics.swaps import measure_swaps
 from steppe.diagnostics.tails import estimate_tail
-from steppe.errors import RunError, RunMismatchError
+from steppe.errors import DomainError, RunError, RunMismatchError, StartError
 from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
+from steppe.kernel.blocks.gibbs import _differences_along
+from steppe.kernel.blocks.site_scan import Scan
+from steppe.kernel.blocks.tempering import Replica
 from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.keys import Keys
-from steppe.kernel.parameters import ANY_FINITE
+from steppe.kernel.parameters import ANY_FINITE, NOT_NEGATIVE
 from steppe.kernel.proposals.gibbs_with_gradients import Path
 from steppe.kernel.proposals.path_auxiliary import CutPicks
+from steppe.kernel.proposals.site_proposal import flip_changes, level_changes
 from steppe.kernel.start_search import measure_defects
+from steppe.kernel.types import ChainState
 from steppe.run import cycle_schedule, devices, hot_end, rounds
 from steppe.run.annealing_state import Done
 from steppe.run.background import Handle
@@ -38,6 +46,10 @@ from steppe.run.cooling import cool
 from steppe.run.describe import _check_observables
 from steppe.run.progress import join_parts
 from steppe.run.sample import _choose_even
+from steppe.run.storage import identity
+from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.record import Positive
+from steppe.run.temperature_range import _read_states
 from steppe.run.until import until
 from unit.synthetic import fair_bits, trace_of
 
@@ -56,8 +68,11 @@ SIX = steppe.Binary(6)
         (lambda x: ~(x.sum() == 3), [0, 1, 0]),
         (lambda x: ~~(x.sum() == 3), [1, 0, 3]),
         (lambda x: ~(x.sum() <= 3), [1, 1, 0]),
+        (lambda x: jnp.all(x[:4] == 1), [2, 1, 0]),
+        (lambda x: jnp.any(x[3:] == 1), [1, 1, 0]),
+        (lambda x: ~jnp.any(x[2:] == 1), [0, 1, 4]),
     ],
-    ids=["less", "at most", "not equal", "not not equal", "not at most"],
+    ids=["less", "at most", "not equal", "not not equal", "not at most", "all", "any", "none"],
 )
 def test_what_a_comparison_misses_and_what_its_negation_does(is_valid, defects):
     target = steppe.Target(lambda x: 0.0 * x.sum(), SIX, is_valid=is_valid)
@@ -72,6 +87,12 @@ def test_what_a_comparison_misses_and_what_its_negation_does(is_valid, defects):
 def test_a_parameter_without_a_range_may_be_any_finite_number():
     assert [ANY_FINITE.contains(value) for value in (-1e30, 0.0, 1e30)] == [True] * 3
     assert [ANY_FINITE.contains(value) for value in (-np.inf, np.inf, np.nan)] == [False] * 3
+    assert [NOT_NEGATIVE.contains(value) for value in (-1e-9, 0.0, 1e30, np.inf)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_a_coupling_of_more_replicas_has_as_many():
@@ -100,6 +121,53 @@ def test_a_path_is_as_long_as_its_weights_say_and_uses_exact_differences_where_a
         assert drawn.path.levels.tolist() == [int(k < length) for k in range(3)]
     block: Any = steppe.pas(differences="exact").blocks[0]
     assert block.proposal._whole.differences == "exact"
+
+
+@pytest.mark.parametrize("recipe", [steppe.edmala(), steppe.dmala()])
+def test_exact_changes_of_two_levels_are_those_of_the_table_with_the_pull_of_the_center(recipe):
+    density = recipe.build(polynomial_target(steppe.Binary(3), 1.0)).density
+    position, center = jnp.asarray([1.0, 0.0, 1.0]), jnp.asarray([0.2, -0.4, 1.3])
+    state = density.evaluate(position, center if density.coupling.has_center else None)
+    table = level_changes(density, state, "exact")
+    np.testing.assert_allclose(
+        flip_changes(density, state, "exact"), table[jnp.arange(3), 1 - position.astype(int)], rtol=1e-6
+    )
+
+
+def test_changes_of_several_sites_are_added_up_along_the_way():
+    target = machine(steppe.Binary(5), "incremental")
+    assert target.incremental is not None
+    sites, levels = jnp.asarray([4, 1, 2]), jnp.asarray([1, 1, 0])
+    position = jnp.asarray([0.0, 0, 1, 1, 0])
+    memory = target.incremental.init(position)
+    found = _differences_along(target, position, memory, sites, levels)
+    moved = position.at[sites].set(levels.astype(float))
+    assert float(found) == pytest.approx(
+        float(target.log_density(moved) - target.log_density(position)), rel=1e-4
+    )
+
+
+def test_a_swap_where_no_site_is_up_changes_nothing():
+    target = steppe.Target(lambda x: jnp.sum(x) / 2, steppe.Binary(3))
+    sampler = steppe.gibbs(num_updates=1, num_swaps=1).build(target)
+    block: Any = sampler.recipe.blocks[0]
+    state = ChainState(jnp.zeros(3), None, jnp.asarray(0.25), None)
+    start = Scan(jnp.zeros((), int), state, None, jnp.zeros((), int))
+    swapped = block.swap(KEY, block.see(sampler.density), start).state
+    assert swapped.position.tolist() == [0.0] * 3
+    assert float(swapped.log_density) == 0.25
+
+
+def test_replicas_that_move_by_gradients_are_evaluated_again():
+    target = polynomial_target(steppe.Binary(2), 1.0)
+    ladder = steppe.parallel_tempering(base=steppe.dmala(step_size=0.5), inverse_temperatures=(0.5, 1.0))
+    sampler = ladder.build(target)
+    block: Any = sampler.recipe.blocks[0]
+    position = jnp.asarray([1.0, 0.0])
+    there = ChainState(position, None, jnp.asarray(9.0), jnp.full(2, 9.0))
+    again = block.refresh(sampler.density, Replica(there, ())).chain
+    assert float(again.log_density) == pytest.approx(float(target.log_density(position)))
+    np.testing.assert_allclose(again.gradient, jax.grad(target.log_density)(position))
 
 
 def test_spins_with_two_named_levels_are_read_and_written_back():
@@ -162,11 +230,13 @@ def test_the_hot_end_is_the_hottest_at_which_all_colder_ones_forget(monkeypatch)
     """Starts are forgotten at the first three inverse temperatures, and again where nobody looks any more."""
     noise = np.random.default_rng(0).choice([-0.5, 0.5], (len(hot_end.CANDIDATES), 64, 400))
     noise[3] += 0.2
-    found = jnp.asarray(noise), jnp.zeros(noise.shape), jnp.full(400, 0.5)
-    monkeypatch.setattr(hot_end, "_melt", lambda *arguments: found)
+    found, asked = (jnp.asarray(noise), jnp.zeros(noise.shape), jnp.full(400, 0.5)), []
+    monkeypatch.setattr(hot_end, "_melt", lambda *arguments: asked.append(arguments[2:]) or found)
     recipe, target = steppe.gibbs(), steppe.Target(jnp.sum, steppe.Binary(400))
-    hottest = hot_end.find_hottest(target, recipe, np.ones(2), np.array([0.0, 1.0]), key=KEY)
+    hottest = hot_end.find_hottest(target, recipe, np.array([4.0, 1.0]), np.array([0.0, 1.0]), key=KEY)
     assert hottest == pytest.approx(float(hot_end.CANDIDATES[2]))
+    ((betas, scales),) = asked
+    np.testing.assert_allclose(scales, 4 ** (1 - betas), rtol=1e-5)  # between the rungs by their logarithms
 
 
 @pytest.mark.parametrize(
@@ -208,6 +278,41 @@ def test_a_run_that_has_no_rows_yet_says_so():
     assert handle.wait() is ended
 
 
+def test_a_writer_that_is_asked_to_stop_sees_it(tmp_path):
+    directory = RunDirectory(tmp_path)
+    assert not directory.is_stop_requested
+    RunDirectory(tmp_path).request_stop()
+    assert directory.is_stop_requested
+
+
+@pytest.mark.parametrize(("changed", "said"), [("", "abc"), (" M src/steppe/run/sample.py", "abc+")])
+def test_a_commit_with_changes_is_marked(tmp_path, monkeypatch, changed, said):
+    (tmp_path / ".git").mkdir()
+    monkeypatch.setattr(
+        identity, "__file__", str(tmp_path / "src" / "steppe" / "run" / "storage" / "identity.py")
+    )
+    monkeypatch.setattr(
+        identity, "_ask_git", lambda root, word, *_: "abc" if word == "rev-parse" else changed
+    )
+    assert inspect.unwrap(identity.find_commit)() == said
+
+
+@pytest.mark.parametrize(("value", "is_one"), [(0, False), (1, True), (2**32 - 1, True), (2**32, False)])
+def test_counts_of_a_record_fit_the_counters_of_a_run(value, is_one):
+    if is_one:
+        assert TypeAdapter(Positive).validate_python(value) == value
+    else:
+        with pytest.raises(ValidationError):
+            TypeAdapter(Positive).validate_python(value)
+
+
+def test_states_that_temperatures_are_chosen_at_must_be_states():
+    target = steppe.Target(lambda x: jnp.sum(x) / 2, SIX)
+    with pytest.raises(StartError, match="not a level"):
+        _read_states(target, np.full((2, 6), 0.5))
+    assert _read_states(target, np.eye(2, 6))[:3].tolist() == np.eye(2, 6)[[0, 1, 0]].tolist()
+
+
 def test_resuming_needs_a_directory():
     with pytest.raises(RunError, match="needs `out`"):
         steppe.sample(steppe.Target(jnp.sum, SIX), steppe.gibbs(), key=KEY, resume=True)
@@ -223,7 +328,7 @@ def test_observables_that_are_missing_are_called_none():
 
 
 def test_as_many_devices_are_used_as_were_asked_for(monkeypatch):
-    monkeypatch.setattr(devices.jax, "local_devices", lambda: ["first", "second", "third"])
+    monkeypatch.setattr(jax, "local_devices", lambda: ["first", "second", "third"])
     assert devices._choose(2) == ["first", "second"]
 
 
@@ -341,6 +446,13 @@ def test_the_distribution_of_a_center_is_iterated_from_gaussians_around_every_po
     np.testing.assert_allclose(np.stack(mean, axis=1), flat.domain.enumerate(), atol=1e-6)
     variance = (start.sum(axis=2) @ nodes**2) / total - mean[0] ** 2
     np.testing.assert_allclose(variance, 0.5 / (1 - 0.4 / 2), rtol=1e-3)
+
+
+def test_a_center_with_a_coordinate_per_level_is_not_integrated():
+    with pytest.raises(DomainError, match="has one per level"):
+        center_distribution.edula_position_distribution(
+            steppe.edula(), polynomial_target(steppe.Categorical(1, 3), 1.0)
+        )
 
 
 def test_the_grid_of_a_center_covers_its_reach_on_both_sides():

@@ -3,6 +3,7 @@
 import math
 from typing import ClassVar
 
+from steppe.arguments import checked
 from steppe.domain.base import SiteShape, Variable, show_sites, to_site_shape
 from steppe.errors import DomainError
 from steppe.validation import positive
@@ -31,6 +32,7 @@ class Real:
 
     id: ClassVar[str] = "real"
 
+    @checked(DomainError)
     def __init__(self, shape: SiteShape, scale: float = 1.0) -> None:
         self.shape = to_site_shape(shape)
         self.scale: float = positive("Real(scale=...)", scale, error=DomainError)

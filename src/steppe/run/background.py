@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from steppe.arguments import checked
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
 from steppe.run.result import Run
@@ -131,6 +132,7 @@ class Handle:
         return f"<run, {self._newest.num_rows} of {self._newest.num_rows_planned} rows>"
 
 
+@checked(RunError)
 def start(
     target: Target,
     recipe: Recipe | None = None,

@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from steppe.errors import CompositionError
+from steppe.arguments import checked
+from steppe.errors import CompositionError, RecipeError
 from steppe.kernel.blocks.reals import GivenReals, HamiltonianBlock
 from steppe.kernel.compose import Recipe, recipe
 from steppe.samplers.baselines import gibbs
@@ -12,6 +13,7 @@ STEP_SIZE = 0.1
 NUM_LEAPFROG = 10
 
 
+@checked(RecipeError)
 def mixed(
     base: Recipe | None = None, *, real_step_size: float = STEP_SIZE, num_leapfrog: int = NUM_LEAPFROG
 ) -> Recipe:

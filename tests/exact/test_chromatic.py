@@ -292,7 +292,7 @@ def test_a_conditional_that_was_given_moves_sites_where_it_is_a_number():
     assert target.interactions is not None
     density = steppe.gibbs().build(target, audit=False).density
     sites = Conditionals(make_coloring(target.interactions, 5), density)
-    start = target.domain.enumerate()[:3].T
+    start = target.domain.enumerate()[-3:].T
     color = sites.coloring.colors[0]
 
     @quick_jit

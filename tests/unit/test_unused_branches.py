@@ -20,30 +20,35 @@ from exact_targets import polynomial_target
 from steppe import targets
 from steppe.diagnostics import center_distribution, mixing
 from steppe.diagnostics.chain_verdicts import judge_chains
-from steppe.diagnostics.findings import diagnose
+from steppe.diagnostics.findings import _looks_switched, diagnose
 from steppe.diagnostics.flatness import local_entropy_ball
 from steppe.diagnostics.flatness.log_tables import smooth_within, steepest_roots
 from steppe.diagnostics.mixing import assess
+from steppe.diagnostics.stationary import compute_in_double
+from steppe.diagnostics.streamed import Streamed
 from steppe.diagnostics.swaps import measure_swaps
 from steppe.diagnostics.tails import estimate_tail
-from steppe.errors import DomainError, RunError, RunMismatchError, StartError
+from steppe.errors import DomainError, RecipeError, RunError, RunMismatchError, StartError
 from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
 from steppe.kernel.blocks.gibbs import _differences_along
+from steppe.kernel.blocks.reals import GivenReals
 from steppe.kernel.blocks.site_scan import Scan
 from steppe.kernel.blocks.tempering import Replica
 from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.keys import Keys
-from steppe.kernel.parameters import ANY_FINITE, NOT_NEGATIVE
+from steppe.kernel.parameters import ANY_FINITE, NOT_NEGATIVE, scale_parameter
+from steppe.kernel.proposals.center import CenterProposal
 from steppe.kernel.proposals.gibbs_with_gradients import Path
-from steppe.kernel.proposals.path_auxiliary import CutPicks
+from steppe.kernel.proposals.path_auxiliary import CutPath, CutPicks
 from steppe.kernel.proposals.site_proposal import flip_changes, level_changes
-from steppe.kernel.start_search import measure_defects
+from steppe.kernel.start_search import count_most_evaluations, measure_defects
 from steppe.kernel.types import ChainState
 from steppe.run import cycle_schedule, devices, hot_end, rounds
 from steppe.run.annealing_state import Done
 from steppe.run.background import Handle
 from steppe.run.cooling import cool
 from steppe.run.describe import _check_observables
+from steppe.run.observables import MIN_BINS
 from steppe.run.progress import join_parts
 from steppe.run.sample import _choose_even
 from steppe.run.storage import identity
@@ -51,7 +56,7 @@ from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.record import Positive
 from steppe.run.temperature_range import _read_states
 from steppe.run.until import until
-from unit.synthetic import fair_bits, trace_of
+from unit.synthetic import fair_bits, trace_of, without_levels
 
 KEY = jax.random.key(1)
 SIX = steppe.Binary(6)
@@ -81,6 +86,17 @@ def test_what_a_comparison_misses_and_what_its_negation_does(is_valid, defects):
     assert [one - 1 - (one > 1) for one in found] == defects
 
 
+def test_a_constraint_on_several_terms_is_seen_through_changes_of_shape():
+    target = steppe.Target(lambda x: jnp.sum(jnp.where(x[:2].sum() == 2, x[:2], -jnp.inf)), SIX)
+    found = [float(measure_defects(target, jnp.zeros(6).at[:n].set(1.0))[1]) for n in (0, 1)]
+    assert found[0] - found[1] == 1  # how far the sum is from 2
+
+
+def test_a_search_for_a_start_takes_longer_on_more_sites():
+    few, many = (count_most_evaluations(steppe.Target(jnp.sum, steppe.Binary(n))) for n in (5, 50))
+    assert 0 < few < many
+
+
 # ---- recipes ---------------------------------------------------------------------------------------
 
 
@@ -97,6 +113,13 @@ def test_a_parameter_without_a_range_may_be_any_finite_number():
 
 def test_a_coupling_of_more_replicas_has_as_many():
     assert StarCoupling(0.5, replicas=2).with_replicas(3).center_variance == pytest.approx(0.5 / 3)
+
+
+def test_a_parameter_that_is_scaled_is_multiplied():
+    assert (
+        float(scale_parameter(StarCoupling(0.5), "coupling_variance", jnp.asarray(4.0)).coupling_variance)
+        == 2
+    )
 
 
 def test_what_a_recipe_samples_is_said_by_its_center():
@@ -119,8 +142,52 @@ def test_a_path_is_as_long_as_its_weights_say_and_uses_exact_differences_where_a
         drawn = CutPicks(picks, weights).sample(Keys.of_step(KEY))
         assert int(drawn.length) == length
         assert drawn.path.levels.tolist() == [int(k < length) for k in range(3)]
+    uniform = CutPicks(SimpleNamespace(num_flips=3, log_prob_terms=lambda path: [jnp.zeros(3)]), None)  # type: ignore[arg-type]
+    (terms,) = uniform.log_prob_terms(CutPath(path, jnp.asarray(2)))
+    assert float(terms.sum()) == pytest.approx(-np.log(3))
     block: Any = steppe.pas(differences="exact").blocks[0]
     assert block.proposal._whole.differences == "exact"
+
+
+def test_listed_paths_are_as_long_as_the_longest_and_change_as_many_sites_as_their_length():
+    sampler = steppe.pas(max_flips=2).build(polynomial_target(steppe.Binary(3), 1.0))
+    block: Any = sampler.recipe.blocks[0]
+    position = jnp.asarray([1.0, 0.0, 1.0])
+    paths = block.proposal.support(sampler.density, sampler.density.evaluate(position, None))
+    assert paths.path.sites.shape == (3 + 6, 2)
+    np.testing.assert_array_equal((paths.path.levels != paths.path.old_levels).sum(axis=1), paths.length)
+
+
+def test_a_center_costs_no_evaluation():
+    assert CenterProposal.count_evaluations(*cast("Any", (None, None))) == 0
+
+
+def test_a_block_that_holds_reals_needs_some():
+    block: Any = steppe.gibbs().blocks[0]
+    with pytest.raises(RecipeError, match="real"):
+        GivenReals(block).check("mixed", steppe.Target(jnp.sum, SIX))
+
+
+def test_a_systematic_scan_goes_up_from_where_it_stopped():
+    sampler = steppe.gibbs(num_updates=3).build(steppe.Target(jnp.sum, SIX))
+    block: Any = sampler.recipe.blocks[0]
+    memory: Any = SimpleNamespace(next_site=jnp.asarray(4))
+    due = block.draw(Keys.of_step(KEY), sampler.density, memory, 0, 3)
+    assert due.sites.tolist() == [4, 5, 0]
+
+
+def test_a_tilted_distribution_has_less_where_it_is_rough():
+    target = polynomial_target(steppe.Binary(3), 1.0)
+    recipe = steppe.roughness_tilted(strength=1.5, step_size=0.6)
+    density = recipe.build(target, audit=False).density
+    states = target.domain.enumerate()[jnp.asarray([0, 5])]
+    stationary = recipe.stationary(target)
+    found = [float(stationary.log_prob(state)) for state in states]
+    roughness = [float(density.penalty.at(target.domain, density.evaluate(state, None))) for state in states]
+    values = [float(target.log_density(state)) for state in states]
+    assert roughness[0] != pytest.approx(roughness[1])
+    expected = np.diff(values) - np.diff(roughness)
+    assert found[1] - found[0] == pytest.approx(float(expected[0]), rel=1e-4)
 
 
 @pytest.mark.parametrize("recipe", [steppe.edmala(), steppe.dmala()])
@@ -265,6 +332,19 @@ def test_the_work_of_a_search_is_its_steps_times_chains_times_sites(monkeypatch)
     assert rounds._choose_program(request) == 180
 
 
+def test_patience_is_over_after_so_many_idle_steps():
+    rule = until(patience=5)
+    assert [rule.is_reached(0.0, idle) for idle in (0, 4, 5, 6)] == [False, False, True, True]
+    with pytest.raises(RunError, match="search without this end"):
+        until(ess=-1.0)
+
+
+def test_a_ladder_is_tuned_with_chains():
+    target = steppe.Target(jnp.sum, SIX)
+    with pytest.raises(RunError, match="num_chains"):
+        steppe.tune_ladder(target, steppe.parallel_tempering(), key=KEY, num_steps=64, num_chains=0)
+
+
 # ---- runs ------------------------------------------------------------------------------------------
 
 
@@ -313,6 +393,12 @@ def test_states_that_temperatures_are_chosen_at_must_be_states():
     assert _read_states(target, np.eye(2, 6))[:3].tolist() == np.eye(2, 6)[[0, 1, 0]].tolist()
 
 
+def test_a_histogram_has_the_fewest_bins_there_may_be_or_none():
+    assert [steppe.Observable(jnp.sum, bins=bins).bins for bins in (0, MIN_BINS)] == [0, MIN_BINS]
+    with pytest.raises(RunError, match=f"at least {MIN_BINS}"):
+        steppe.Observable(jnp.sum, bins=MIN_BINS - 1)
+
+
 def test_resuming_needs_a_directory():
     with pytest.raises(RunError, match="needs `out`"):
         steppe.sample(steppe.Target(jnp.sum, SIX), steppe.gibbs(), key=KEY, resume=True)
@@ -351,6 +437,8 @@ def test_two_chains_in_two_modes_are_grouped_and_are_no_single_chain():
     levels[0, :, :8] &= fair_bits(1, 400, 8, seed=5, fraction=0.1)[0]
     found = assess(trace_of(levels))
     assert found.chains.modes == ((0,), (1,))
+    steep = trace_of(levels, log_density=1000.0 * levels.sum(axis=2))  # in any unit of the log-density
+    assert assess(without_levels(steep)).chains.modes == ((0,), (1,))
     assert not any("single chain" in finding for finding in diagnose(found).findings)
 
 
@@ -388,6 +476,45 @@ def test_a_tempered_run_of_no_rows_has_made_no_round_trip():
         swaps = measure_swaps(trace._replace(arrays=arrays))
     assert swaps is not None
     assert swaps.round_trips == 0
+
+
+def test_chains_that_disagree_on_a_site_are_not_said_to_disagree_on_the_log_density_too():
+    levels = fair_bits(num_sites=6)
+    levels[0, :, 0] |= fair_bits(1, 400, 1, seed=5, fraction=0.9)[0, :, 0]
+    found = assess(trace_of(levels, log_density=50.0 * levels[..., 0] + 0.1 * levels[..., 1]))
+    assert found.sites is not None
+    assert found.sites.is_unconverged.tolist() == [True, *[False] * 5]
+    assert found.log_density.rhat > found.limit
+    assert not any(finding.startswith("R-hat of U") for finding in diagnose(found).findings)
+
+
+@pytest.mark.parametrize(("rhat", "is_switched"), [(1.0, False), (1.05, False), (1.06, True)])
+def test_real_parts_beyond_the_limit_look_switched(rhat, is_switched):
+    height = SimpleNamespace(rhat=1.0)
+    quantities = (height, SimpleNamespace(rhat=rhat), SimpleNamespace(rhat=9.0))
+    found: Any = SimpleNamespace(quantities=quantities, num_reals=1, log_density=height, limit=1.05)
+    assert _looks_switched(found) == is_switched
+
+
+def test_averages_of_single_precision_are_made_in_double():
+    values = np.full((1, 10**6), 1e7 + 1, np.float32)
+    assert mixing._average_by_chain(values) == 1e7 + 1
+    assert mixing._average_by_chain(values).dtype == np.float64
+    assert compute_in_double(lambda: jnp.result_type(float)) == np.float64
+
+
+def test_halves_of_an_odd_number_of_batches_are_equally_long():
+    """Of five batches the first two and the next two; what is not full is not there."""
+    means = np.array([[1.0, 2, 4, 7, 30, np.nan], [2.0, 2, 3, 9, 30, np.nan]])
+    one = np.ones(2)
+    streamed = Streamed(
+        *("x", 1, 100 * one, 0 * one, np.array([3.5, 4.0]), 40 * one, one, 20 * one),
+        *(means, np.zeros(2), np.zeros((2, 1))),
+    )
+    halves = np.array([[1.5, 5.5], [2.0, 6.0]])
+    within = np.mean(40 - ((halves - [[3.5], [4.0]]) ** 2).sum(axis=1) / 2)
+    expected = np.sqrt(1 - 1 / 50 + halves.var(ddof=1) / within)
+    assert streamed._compare_halves() == pytest.approx(expected)
 
 
 # ---- flatness --------------------------------------------------------------------------------------
@@ -446,6 +573,14 @@ def test_the_distribution_of_a_center_is_iterated_from_gaussians_around_every_po
     np.testing.assert_allclose(np.stack(mean, axis=1), flat.domain.enumerate(), atol=1e-6)
     variance = (start.sum(axis=2) @ nodes**2) / total - mean[0] ** 2
     np.testing.assert_allclose(variance, 0.5 / (1 - 0.4 / 2), rtol=1e-3)
+
+
+def test_a_step_on_the_grid_of_a_center_keeps_all_mass():
+    kernel = np.random.default_rng(0).random((2, 1, 2, 3, 3))
+    kernel /= kernel.sum(axis=(2, 3), keepdims=True)
+    mass = np.random.default_rng(1).random((2, 3))
+    moved = np.asarray(center_distribution.push_forward(jnp.asarray(kernel), jnp.asarray(mass)))
+    np.testing.assert_allclose(moved, np.einsum("pslab,pb->la", kernel, mass), rtol=1e-5)
 
 
 def test_a_center_with_a_coordinate_per_level_is_not_integrated():

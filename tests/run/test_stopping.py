@@ -64,7 +64,7 @@ def test_a_run_ends_by_value_and_by_patience():
 
 
 def test_a_run_ends_in_time(tmp_path):
-    assert "time limit" in sample(num_draws=10**8, time_limit=0.1, keep="stats", out=tmp_path / "run").stopped
+    assert "time limit" in sample(num_draws=10**5, time_limit=0.01, keep="stats", out=tmp_path / "run").stopped
     begun = time.monotonic()
     run = sample(num_draws=10**8, time_limit=1.0, keep="stats")
     assert time.monotonic() - begun < 60

@@ -485,7 +485,7 @@ def test_chains_that_disagree_on_a_site_are_not_said_to_disagree_on_the_log_dens
     assert found.sites is not None
     assert found.sites.is_unconverged.tolist() == [True, *[False] * 5]
     assert found.log_density.rhat > found.limit
-    assert not any(finding.startswith("R-hat of U") for finding in diagnose(found).findings)
+    assert not any(finding.startswith("R-hat of ") for finding in diagnose(found).findings)
 
 
 @pytest.mark.parametrize(("rhat", "is_switched"), [(1.0, False), (1.05, False), (1.06, True)])
@@ -501,6 +501,15 @@ def test_averages_of_single_precision_are_made_in_double():
     assert mixing._average_by_chain(values) == 1e7 + 1
     assert mixing._average_by_chain(values).dtype == np.float64
     assert compute_in_double(lambda: jnp.result_type(float)) == np.float64
+
+
+def test_a_stream_of_one_value_has_no_spread_and_no_error():
+    one = np.ones(2)
+    streamed = Streamed(
+        *("x", 1, 100 * one, 0 * one, 3 * one, 0 * one, np.nan * one, 20 * one),
+        *(np.full((2, 8), 3.0), np.zeros(2), np.zeros((2, 1))),
+    )
+    assert streamed.summarize()[:4] == ("x", 3.0, 0.0, 0.0)
 
 
 def test_halves_of_an_odd_number_of_batches_are_equally_long():

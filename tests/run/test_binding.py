@@ -106,6 +106,12 @@ def test_a_run_in_memory_is_saved_once_and_as_it_is(committed, tmp_path):
         steppe.open_run(committed).save(tmp_path / "again")
 
 
+def test_a_resumed_run_keeps_its_blocks(tmp_path):
+    small_run(num_draws=20, chain_block=2, out=tmp_path / "run")
+    small_run(num_draws=30, resume=True, out=tmp_path / "run")
+    assert RunDirectory(tmp_path / "run").record().chain_block == 2
+
+
 def test_a_directory_in_order_is_looked_at_once(committed, monkeypatch):
     looks, directory = [], RunDirectory(committed)
     look = directory.look

@@ -64,7 +64,8 @@ def test_a_run_ends_by_value_and_by_patience():
 
 
 def test_a_run_ends_in_time(tmp_path):
-    assert "time limit" in sample(num_draws=10**5, time_limit=0.01, keep="stats", out=tmp_path / "run").stopped
+    kept = sample(num_draws=10**5, time_limit=0.01, keep="stats", out=tmp_path / "run")
+    assert "time limit" in kept.stopped
     begun = time.monotonic()
     run = sample(num_draws=10**8, time_limit=1.0, keep="stats")
     assert time.monotonic() - begun < 60

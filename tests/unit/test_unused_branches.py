@@ -21,7 +21,7 @@ from steppe import targets
 from steppe.diagnostics import center_distribution, mixing
 from steppe.diagnostics.chain_verdicts import judge_chains
 from steppe.diagnostics.findings import _looks_switched, diagnose
-from steppe.diagnostics.flatness import local_entropy_ball
+from steppe.diagnostics.flatness import local_entropy_ball, local_entropy_enumerated
 from steppe.diagnostics.flatness.log_tables import smooth_within, steepest_roots
 from steppe.diagnostics.mixing import assess
 from steppe.diagnostics.stationary import compute_in_double
@@ -156,6 +156,14 @@ def test_listed_paths_are_as_long_as_the_longest_and_change_as_many_sites_as_the
     paths = block.proposal.support(sampler.density, sampler.density.evaluate(position, None))
     assert paths.path.sites.shape == (3 + 6, 2)
     np.testing.assert_array_equal((paths.path.levels != paths.path.old_levels).sum(axis=1), paths.length)
+
+
+@pytest.mark.parametrize(("scan", "is_kept"), [("systematic", True), ("random", False)])
+def test_a_systematic_scan_remembers_where_it_is_and_a_random_one_does_not(scan, is_kept):
+    sampler = steppe.gibbs(num_updates=2, scan=scan).build(steppe.Target(jnp.sum, SIX))
+    state = sampler.density.evaluate(jnp.zeros(6), None, with_gradient=False)
+    block: Any = sampler.recipe.blocks[0]
+    assert (block.init(sampler.density, state).next_site is not None) == is_kept
 
 
 def test_a_center_costs_no_evaluation():
@@ -597,6 +605,14 @@ def test_a_center_with_a_coordinate_per_level_is_not_integrated():
         center_distribution.edula_position_distribution(
             steppe.edula(), polynomial_target(steppe.Categorical(1, 3), 1.0)
         )
+
+
+def test_a_single_center_has_a_single_local_entropy():
+    target = polynomial_target(steppe.Binary(3), 1.0)
+    centers = np.asarray(target.domain.enumerate())
+    alone = local_entropy_enumerated(target, centers[2], 0.7).value
+    assert np.shape(alone) == ()
+    assert float(alone) == pytest.approx(float(local_entropy_enumerated(target, centers, 0.7).value[2]))
 
 
 def test_the_grid_of_a_center_covers_its_reach_on_both_sides():

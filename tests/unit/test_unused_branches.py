@@ -19,9 +19,10 @@ from contract.boltzmann import machine
 from exact_targets import polynomial_target
 from steppe import targets
 from steppe.diagnostics import center_distribution, mixing
-from steppe.diagnostics.chain_verdicts import judge_chains
+from steppe.diagnostics.chain_verdicts import _states, judge_chains
 from steppe.diagnostics.findings import _looks_switched, diagnose
 from steppe.diagnostics.flatness import local_entropy_ball, local_entropy_enumerated
+from steppe.diagnostics.flatness.annealed import _redraw
 from steppe.diagnostics.flatness.log_tables import smooth_within, steepest_roots
 from steppe.diagnostics.mixing import assess
 from steppe.diagnostics.stationary import compute_in_double
@@ -51,6 +52,7 @@ from steppe.run.describe import _check_observables
 from steppe.run.observables import MIN_BINS
 from steppe.run.progress import join_parts
 from steppe.run.sample import _choose_even
+from steppe.run.schedule import Adaptive
 from steppe.run.storage import identity
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.record import Positive
@@ -333,6 +335,29 @@ def test_a_search_that_waited_in_vain_does_not_say_that_its_value_was_reached(va
     assert done.stopped == said
 
 
+def test_an_adaptive_schedule_is_led_by_the_fraction_of_the_round_that_is_done(monkeypatch):
+    asked = []
+    for name in ("_current_schedule", "_round_key", "_note"):
+        monkeypatch.setattr(rounds, name, lambda *arguments: None)
+    lead = lambda self, beta, observed, progress, ends: asked.append(progress) or beta  # noqa: E731
+    monkeypatch.setattr(Adaptive, "lead", lead)
+    nothing: Any = None
+    request: Any = SimpleNamespace(
+        sampler=None,
+        schedule=Adaptive("acceptance_rate", nothing),
+        key=KEY,
+        follow=None,
+        temperatures=(0.1, 1.0),
+    )
+    done = Done(nothing, np.zeros(1), np.zeros(1))
+    done.num_steps = 8
+    for _ in range(4):
+        rounds._advance_row(
+            lambda *_, **options: (None, {"acceptance_rate": np.array([0.5])}), request, done, 4
+        )
+    assert asked == [0.25, 0.5, 0.75, 1.0]
+
+
 def test_the_work_of_a_search_is_its_steps_times_chains_times_sites(monkeypatch):
     monkeypatch.setattr(rounds, "advance_chains", lambda work: work)
     sampler = SimpleNamespace(target=SimpleNamespace(domain=SIX))
@@ -458,6 +483,11 @@ def test_chains_that_differ_by_more_than_names_at_one_site_are_not_relabelled():
     height = rng.normal(size=draws.shape[:2])
     verdicts = judge_chains(trace_of(draws, log_density=height), draws, 1.05)
     assert verdicts.renamed == {}
+
+
+def test_moves_are_counted_from_draw_to_draw():
+    levels = np.array([[[0], [1], [1], [1], [0], [0]], [[0], [1], [0], [1], [0], [1]]], np.uint8)
+    assert _states(trace_of(levels), levels)[1].tolist() == [2, 5]
 
 
 def test_a_chain_whose_reals_stand_still_is_as_constant_as_its_sites():
@@ -605,6 +635,13 @@ def test_a_center_with_a_coordinate_per_level_is_not_integrated():
         center_distribution.edula_position_distribution(
             steppe.edula(), polynomial_target(steppe.Categorical(1, 3), 1.0)
         )
+
+
+def test_a_site_that_is_drawn_afresh_flips_by_the_odds_of_its_levels():
+    table = jnp.asarray([[0.0, 1.5], [0.3, -0.4], [2.0, 0.1]])
+    position = jnp.asarray([0.0, 1.0, 1.0])
+    drawn: Any = _redraw(steppe.Binary(3), position, table, jnp.asarray(1.0))
+    np.testing.assert_allclose(drawn.logits, [1.5, 0.7, 1.9], rtol=1e-5)
 
 
 def test_a_single_center_has_a_single_local_entropy():

@@ -147,7 +147,10 @@ def _is_over(request: Request, done: Done) -> bool:
 def _end_round(request: Request, done: Done, pairs: SparsePairs | None) -> None:
     """Keep what the round found, and start the next one if there is to be one."""
     best = done.chains.reduced
-    values = np.asarray(best.log_density, float)
+    # Evaluated anew: of a million changes that chains add up, float32 loses whole units.
+    keys = start_keys(request.key, jnp.arange(request.num_chains))
+    evaluated = _evaluate(request.sampler, jnp.asarray(best.position), keys, follow=request.follow)
+    values = np.asarray(evaluated.reduced.log_density, float)
     is_better = values > done.best_log_density
     done.best_position[is_better] = np.asarray(best.position)[is_better]
     done.best_log_density = np.maximum(values, done.best_log_density)

@@ -20,16 +20,17 @@ from exact_targets import polynomial_target
 from steppe import targets
 from steppe.diagnostics import center_distribution, mixing
 from steppe.diagnostics.chain_verdicts import _states, judge_chains
-from steppe.diagnostics.findings import _looks_switched, diagnose
+from steppe.diagnostics.findings import _list_rhat_failures, _looks_switched, diagnose
 from steppe.diagnostics.flatness import local_entropy_ball, local_entropy_enumerated
 from steppe.diagnostics.flatness.annealed import _redraw
 from steppe.diagnostics.flatness.log_tables import smooth_within, steepest_roots
 from steppe.diagnostics.mixing import assess
 from steppe.diagnostics.stationary import compute_in_double
-from steppe.diagnostics.streamed import Streamed
+from steppe.diagnostics.streamed import Streamed, _join_bins
 from steppe.diagnostics.swaps import measure_swaps
 from steppe.diagnostics.tails import estimate_tail
 from steppe.errors import DomainError, RecipeError, RunError, RunMismatchError, StartError
+from steppe.kernel.blocks.color_updates import Agreements
 from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
 from steppe.kernel.blocks.gibbs import _differences_along
 from steppe.kernel.blocks.reals import GivenReals
@@ -44,7 +45,7 @@ from steppe.kernel.proposals.path_auxiliary import CutPath, CutPicks
 from steppe.kernel.proposals.site_proposal import flip_changes, level_changes
 from steppe.kernel.start_search import count_most_evaluations, measure_defects
 from steppe.kernel.types import ChainState
-from steppe.run import cycle_schedule, devices, hot_end, rounds
+from steppe.run import cycle_schedule, devices, hot_end, rounds, temperature_range
 from steppe.run.annealing_state import Done
 from steppe.run.background import Handle
 from steppe.run.cooling import cool
@@ -168,6 +169,19 @@ def test_a_systematic_scan_remembers_where_it_is_and_a_random_one_does_not(scan,
     assert (block.init(sampler.density, state).next_site is not None) == is_kept
 
 
+def test_a_step_is_paid_for_by_half_its_penalty_whatever_the_balancing():
+    for balancing in ("sqrt", "barker", "min", "max"):
+        block: Any = steppe.dmala(balancing=balancing).blocks[0]
+        change = jnp.asarray(0.7)
+        paid = block.proposal._weigh(change, 0.0) - block.proposal._weigh(change, 0.4)
+        assert float(paid) == pytest.approx(0.2, rel=1e-5)
+
+
+def test_changes_of_potts_levels_are_counted_over_sites():
+    values, start = jnp.asarray([[0, 1, 2], [1, 1, 0]]), jnp.asarray([[0, 2, 0], [1, 0, 0]])
+    assert Agreements.count_changes(cast("Any", None), values, start).tolist() == [0, 2, 1]
+
+
 def test_a_center_costs_no_evaluation():
     assert CenterProposal.count_evaluations(*cast("Any", (None, None))) == 0
 
@@ -256,6 +270,16 @@ def test_spins_with_two_named_levels_are_read_and_written_back():
     levels = block._read(sampler.density, positions)
     assert levels.T.tolist() == target.domain.to_levels(target.domain.enumerate()).tolist()
     np.testing.assert_array_equal(block._write(sampler.density, levels, positions.dtype), positions)
+
+
+def test_a_cluster_of_three_levels_may_take_either_of_the_others():
+    target = targets.potts(np.array([[0, 1], [1, 2]]), 3, 0.5)
+    sampler = steppe.wolff().build(target)
+    block: Any = sampler.recipe.blocks[0]
+    labels = jnp.broadcast_to(jnp.arange(3, dtype=jnp.int32)[:, None], (3, 2))
+    more = jnp.asarray([[0.1, 0.9], [0.5, 0.5]])
+    moved = block._draw_one(sampler.density, jnp.zeros((3, 2), jnp.int32), labels, jnp.zeros((1, 2)), more)
+    assert moved.tolist() == [[1, 2], [0, 0], [0, 0]]
 
 
 def test_a_flat_histogram_proposes_another_level_of_one_site():
@@ -356,6 +380,29 @@ def test_an_adaptive_schedule_is_led_by_the_fraction_of_the_round_that_is_done(m
             lambda *_, **options: (None, {"acceptance_rate": np.array([0.5])}), request, done, 4
         )
     assert asked == [0.25, 0.5, 0.75, 1.0]
+
+
+def test_heat_is_the_variance_over_chains_times_the_square_of_the_inverse_temperature():
+    def row(place):
+        beta, spread = (1.0, 4.0) if place < 10 else (2.5, 2**0.5)
+        return {
+            "round": np.zeros(1),
+            "progress": np.array([place / 20]),
+            "inverse_temperature": np.array([beta]),
+            "log_density": np.array([-spread, spread]),
+        }
+
+    done: Any = SimpleNamespace(rows=[row(place) for place in range(20)], round=0)
+    assert rounds._find_heat_peak(done) < 0.5
+
+
+def test_changes_that_are_small_beside_the_mean_do_not_count_for_temperatures(monkeypatch):
+    sizes = np.concatenate([np.full(90, 1.0), np.full(10, 0.2), np.full(5, 1e-4)])
+    monkeypatch.setattr(temperature_range, "_measure_changes", lambda *arguments: sizes)
+    hot, cold = temperature_range.choose_temperatures(steppe.Target(jnp.sum, SIX), KEY)
+    assert hot == pytest.approx(temperature_range.HOT / sizes.mean())
+    quiet = temperature_range.find_quiet_end(sizes[:100])
+    assert cold == pytest.approx(max(np.log(temperature_range.REFUSED) / 0.2, quiet))
 
 
 def test_the_work_of_a_search_is_its_steps_times_chains_times_sites(monkeypatch):
@@ -523,7 +570,7 @@ def test_chains_that_disagree_on_a_site_are_not_said_to_disagree_on_the_log_dens
     assert found.sites is not None
     assert found.sites.is_unconverged.tolist() == [True, *[False] * 5]
     assert found.log_density.rhat > found.limit
-    assert not any(finding.startswith("R-hat of ") for finding in diagnose(found).findings)
+    assert list(_list_rhat_failures(found)) == []
 
 
 @pytest.mark.parametrize(("rhat", "is_switched"), [(1.0, False), (1.05, False), (1.06, True)])
@@ -548,6 +595,14 @@ def test_a_stream_of_one_value_has_no_spread_and_no_error():
         *(np.full((2, 8), 3.0), np.zeros(2), np.zeros((2, 1))),
     )
     assert streamed.summarize()[:4] == ("x", 3.0, 0.0, 0.0)
+
+
+def test_histograms_of_bins_of_different_width_are_joined_at_the_wider():
+    """Bins of width 1 from 3 on, and of width 2 from 2 on."""
+    counts = np.array([[1, 2, 0], [0, 4, 1]])
+    edges, joined = _join_bins(np.array([0, 1]), np.array([3, 1]), counts, np.array([True, True]))
+    assert edges.tolist() == [2, 4, 6, 8]
+    assert joined.tolist() == [[1, 2, 0], [0, 4, 1]]
 
 
 def test_halves_of_an_odd_number_of_batches_are_equally_long():
@@ -623,11 +678,13 @@ def test_the_distribution_of_a_center_is_iterated_from_gaussians_around_every_po
 
 
 def test_a_step_on_the_grid_of_a_center_keeps_all_mass():
-    kernel = np.random.default_rng(0).random((2, 1, 2, 3, 3))
+    kernel = np.random.default_rng(0).random((4, 2, 2, 3, 3))
     kernel /= kernel.sum(axis=(2, 3), keepdims=True)
-    mass = np.random.default_rng(1).random((2, 3))
+    mass = np.random.default_rng(1).random((4, 3, 3))
     moved = np.asarray(center_distribution.push_forward(jnp.asarray(kernel), jnp.asarray(mass)))
-    np.testing.assert_allclose(moved, np.einsum("pslab,pb->la", kernel, mass), rtol=1e-5)
+    expected = np.einsum("plab,pmcd,pbd->lmac", kernel[:, 0], kernel[:, 1], mass)
+    np.testing.assert_allclose(moved, expected.reshape(4, 3, 3), rtol=1e-5)
+    assert moved.sum() == pytest.approx(mass.sum(), rel=1e-5)
 
 
 def test_a_center_with_a_coordinate_per_level_is_not_integrated():
@@ -642,6 +699,13 @@ def test_a_site_that_is_drawn_afresh_flips_by_the_odds_of_its_levels():
     position = jnp.asarray([0.0, 1.0, 1.0])
     drawn: Any = _redraw(steppe.Binary(3), position, table, jnp.asarray(1.0))
     np.testing.assert_allclose(drawn.logits, [1.5, 0.7, 1.9], rtol=1e-5)
+
+
+def test_the_kernel_of_a_center_keeps_what_would_leave_its_grid():
+    target = polynomial_target(steppe.Ordinal(2, 3), 1.0)
+    recipe = steppe.edula(step_size=0.5, center_step_size=0.4, coupling_variance=0.5)
+    kernel = center_distribution.edula_kernel(recipe, target, np.linspace(-0.5, 2.5, 4))
+    np.testing.assert_allclose(kernel.sum(axis=(2, 3)), 1, rtol=1e-5)
 
 
 def test_a_single_center_has_a_single_local_entropy():

@@ -14,7 +14,7 @@ from steppe_edlp.tsp.run import PRINTED
 
 RESULTS = Path(__file__).parent / "results"
 FOREST = "claims_forest.svg"
-ORDER = ("bernoulli", "ising", "eta", "tsp", "rbm", "bnn", "flatness", "runtime", "theory")
+ORDER = ("bernoulli", "ising", "eta", "tsp", "budget", "rbm", "bnn", "flatness", "runtime", "theory")
 OUTCOMES: tuple[Outcome, ...] = (
     "shown",
     "there, maybe negligible",

@@ -46,6 +46,7 @@ PLAN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("tsp", {"scale": "full"}),
     ("ising", {"scale": "full"}),
     ("ising", AS_PUBLISHED),
+    ("budget", {"scale": "full"}),
     ("bnn", {"scale": "quick"}),
     ("runtime", {"scale": "quick"}),
     ("rbm", {"scale": "quick", "num_seeds": 20}),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from steppe.results import Results
 
-NAMES = ("bernoulli", "ising", "eta", "flatness", "theory", "tsp", "rbm", "bnn", "runtime")
+NAMES = ("bernoulli", "ising", "eta", "flatness", "theory", "tsp", "budget", "rbm", "bnn", "runtime")
 FILE_NAME = "experiment.toml"
 
 Selector = str | dict[str, str | float]

@@ -1,0 +1,1 @@
+"""Alternatives under a budget: how many good solutions the entropic samplers find, and which."""

@@ -1,0 +1,73 @@
+"""Alternatives under a budget: what counts as found, as alike and as robust."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from steppe_edlp.budget import run as protocol
+from steppe_edlp.budget.tours import CYCLES, NUM_CITIES, make_instance, number_cycles
+
+INSTANCE = make_instance(0, 0.3, 1.0)
+
+
+def test_costs_of_all_cycles_are_those_of_the_target():
+    some = np.arange(0, len(CYCLES), 500)
+    positions = np.stack([INSTANCE.target.position(CYCLES[place]) for place in some])
+    np.testing.assert_allclose(INSTANCE.target.cost(positions), INSTANCE.costs[some], rtol=1e-6)
+    np.testing.assert_array_equal(number_cycles(INSTANCE.target.tour(positions)), some)
+
+
+def test_a_cycle_has_one_number_wherever_it_begins_and_no_tour_has_none():
+    turned = np.stack([np.roll(CYCLES[77], shift) for shift in range(NUM_CITIES)])
+    assert set(number_cycles(turned).tolist()) == {77}
+    assert number_cycles(turned[:, ::-1])[0] != 77  # roads have a direction
+    twice = CYCLES[77].copy()
+    twice[3] = twice[4]
+    assert number_cycles(twice[None]).tolist() == [-1]
+
+
+def test_distances_count_edges_with_their_directions():
+    assert INSTANCE.costs[INSTANCE.affordable].max() <= 1.3 * INSTANCE.costs.min()
+    assert (np.diag(INSTANCE.distances) == 0).all()
+    first, second = CYCLES[INSTANCE.affordable[:2]]
+    edges = [set(zip(tour, np.roll(tour, -1), strict=True)) for tour in (first, second)]
+    assert INSTANCE.distances[0, 1] == len(edges[0] - edges[1])
+    np.testing.assert_array_equal(INSTANCE.num_near, (INSTANCE.distances <= 3).sum(axis=1) - 1)
+
+
+def test_what_a_run_met_is_counted_once_and_the_first_robust_tour_in_gradients():
+    robust = INSTANCE.affordable[np.argmax(INSTANCE.num_near)]
+    dear = int(np.argmax(INSTANCE.costs))
+    cycles = np.full((2, 10), dear)
+    cycles[0, 4:6] = robust
+    cycles[1, 0] = -1
+    found = protocol.judge(cycles, INSTANCE, num_gradients=20)
+    assert found["found"] == pytest.approx(1 / len(INSTANCE.affordable))
+    assert found["first_robust"] == pytest.approx((10 + 20) / 2)  # the fifth of ten steps, and never
+    assert found["near"] == INSTANCE.num_near.max()
+    late = (9 * INSTANCE.costs[dear] + INSTANCE.costs[robust]) / 10
+    assert found["log_density"] == pytest.approx(-late)
+
+
+def test_sets_are_compared_at_equal_number_and_cost():
+    every = np.arange(len(INSTANCE.affordable))
+    few = every[::3]
+    found = protocol.match_sets([few, few[:1]], [every, every], [INSTANCE, INSTANCE])
+    assert found["number"].tolist() == [len(few), 1]
+    assert found["cost"][0] == pytest.approx(found["other_cost"][0])  # all of them are there
+    assert found["distance"][0] == pytest.approx(found["other_distance"][0])
+    assert np.isnan(found["distance"][1])
+
+
+@pytest.mark.slow
+def test_every_variant_runs_at_its_own_settings(tmp_path):
+    size = SimpleNamespace(
+        num_chains=2, tolerance=0.1, inverse_temperature=1.0, num_gradients=40, step_sizes=[0.15],
+        coupling_variances=[0.5], center_step_sizes=[0.1],
+    )  # fmt: skip
+    for name, variant in protocol.VARIANTS.items():
+        answer = protocol._measure(name, [0, 1], size)
+        assert set(answer["setting"]) <= {"step_size", "coupling_variance", "center_step_size"}
+        assert len(answer["sets"]) == 2
+        assert ("center_step_size" in answer["setting"]) == (variant.sampler == "edmala")

@@ -321,3 +321,9 @@ def test_half_the_time_hardly_longer_and_markedly_longer_are_ratios_of_the_right
     assert found == ["opposite", "shown", "opposite", "negligible", *others]
     wide = 1 + 0.5 * np.arange(9.0)
     assert judge_times(edula=one, edula_glu=wide)[1] == "shown"
+
+
+def test_the_percentile_of_a_printed_number_counts_those_that_print_alike_half():
+    values = np.array([1.0, 2.0, 2.3451, 2.3459, 3.0])
+    assert bernoulli.find_percentile(values, 2.345) == pytest.approx(100 * (2 + 4) / 2 / 5)
+    assert bernoulli.find_percentile(values, 4.0) == 100

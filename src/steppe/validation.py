@@ -265,6 +265,11 @@ def find_name(name: str, known: Iterable[str], kind: str) -> str:
     names = list(known)
     if name in names:
         return name
-    near = difflib.get_close_matches(name, names, n=3)
+    near = find_near_names(name, names)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(names)}."
     raise RunError(f"There is no {kind} named {name!r}. {hint}")
+
+
+def find_near_names(name: str, known: Iterable[str], number: int = 3) -> list[str]:
+    """Return the known names that are spelled most like a name, none where nothing is like it."""
+    return difflib.get_close_matches(name, list(known), n=number)

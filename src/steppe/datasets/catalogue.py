@@ -1,11 +1,11 @@
 """Tables shipped with the package: names, sizes, digests and best known values of graph instances."""
 
 import csv
-import difflib
 from functools import cache
 from importlib.resources import files
 
 from steppe.errors import DataError
+from steppe.validation import find_near_names
 
 
 @cache
@@ -20,7 +20,7 @@ def row(table: str, name: str) -> dict[str, str]:
     known = rows(table)
     if name not in known:
         begun_alike = [other for other in known if other.lower().startswith(name.lower()[:2])]
-        alike = difflib.get_close_matches(name, known, n=8) or begun_alike or list(known)
+        alike = find_near_names(name, known, 8) or begun_alike or list(known)
         raise DataError(
             f"There is no `{table}:{name}`; there is {', '.join(alike[:8])} and others, {len(known)} in all. "
             f"Read a file of your own with `steppe.datasets.read_{table}(path)`."

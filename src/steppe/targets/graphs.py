@@ -69,7 +69,10 @@ def read_edges(name: str, edges: ArrayLike, weights: ArrayLike, num_sites: int |
     """
     pairs = np.asarray(edges)
     if pairs.size == 0 and num_sites is None:
-        raise TargetError(f"`{name}(edges=...)` has no edge, and nothing says how many sites there are.")
+        raise TargetError(
+            f"`{name}(edges=...)` has no edge, and nothing says how many sites there are. Pass an adjacency "
+            "matrix, or the number of sites where it is an argument."
+        )
     if pairs.size == 0:
         pairs = pairs.reshape(0, 2).astype(int)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":

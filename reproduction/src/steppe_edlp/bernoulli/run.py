@@ -143,10 +143,13 @@ def _find_percentiles(windows: np.ndarray, known: SmallTarget, printed: Row) -> 
         return {}
     found = {"percentile": known.spectrum_std(windows), "percentile_iqr": known.spectrum_iqr(windows)}
     wanted = {"percentile": float(printed["std"]), "percentile_iqr": float(printed["iqr"])}
-    return {
-        key: float(100 * np.mean((values < wanted[key] - 5e-4) + (values < wanted[key] + 1.5e-3)) / 2)
-        for key, values in found.items()
-    }
+    return {key: find_percentile(values, wanted[key]) for key, values in found.items()}
+
+
+def find_percentile(values: np.ndarray, printed: float) -> float:
+    """Percentile of a printed number, rounded or cut off, among values; those that print alike count half."""
+    below, up_to = ((values < printed + reach).mean() for reach in (-5e-4, 1.5e-3))
+    return float(100 * (below + up_to) / 2)
 
 
 def _count_evaluations(request: Request, answer: Content, size: SimpleNamespace) -> int:

@@ -27,7 +27,7 @@ from steppe.run.chain_blocks import choose_chain_block
 from steppe.targets import ising_lattice
 
 CHAINS = (1, 4, 5, 16, 100, 1000)
-WIDTHS = (1, 4, 5, 8, 16, 25, 32, 50, 100, 128)
+WIDTHS = (1, 4, 5, 8, 10, 16, 20, 25, 32, 50, 100, 128)
 REPEATS = 3
 SECONDS = 0.15
 KEY = jax.random.key(0)

@@ -54,7 +54,7 @@ def test_a_chain_does_not_depend_on_how_many_others_there_are(name):
     [
         (steppe.dmala(), 1, 1),
         (steppe.dmala(), 5, 5),
-        (steppe.dmala(), 100, 8),
+        (steppe.dmala(), 100, 15),
         (steppe.chromatic_gibbs(), 20, 7),
         (steppe.chromatic_gibbs(), 1000, 8),
         (steppe.gibbs(), 5, 5),

@@ -32,15 +32,15 @@ from steppe.run.simulate import CHAINS, chain_keys, simulate
 from steppe.run.temperature_ladder import find_tempered
 
 # Positions of a block together, which stay in the second-level cache: on one core, 100 chains of an RBM of
-# 784 sites were fastest in one block. Where sites have few neighbours there is no matrix product that many
-# chains share: of a lattice of 4096 sites, four to eight of 100 or 1000 chains were.
-BLOCK_BYTES, BLOCK_BYTES_SPARSE = 2**19, 2**17
+# 784 sites were fastest in one block. Where sites have few neighbours there is no matrix product that chains
+# share, and narrower blocks lose nothing: on a lattice of 4096 sites, four to fifty differed by a tenth.
+BLOCK_BYTES, BLOCK_BYTES_SPARSE = 2**19, 2**18
 MAX_LANES = 128
 # Chains that stand last may share the bits of a word; more than one word of them takes twice as long. Words
 # of eight chains are the smallest; wider ones pay while all that is drawn for a colour stays in the cache: of
 # 100 chains on a lattice, 25 at once were fastest at 1024 sites and eight at once at 4096.
 MAX_LANES_LAST = 32
-MIN_LANES_LAST = 8
+MIN_LANES_LAST, BLOCK_BYTES_LAST = 8, 2**17
 # Chains that change one site at a time wait for one another: five in one block took three times as long as
 # one after another, a hundred in one block less.
 FEW_CHAINS = 32
@@ -68,8 +68,10 @@ def choose_chain_block(sampler: Sampler, num_chains: int) -> int:
     size = 4 * (domain.num_sites if sampler.chains_last else math.prod(domain.shape)) * num_states
     lanes = MAX_LANES_LAST if sampler.chains_last else MAX_LANES
     is_sparse = sampler.target.interactions is not None and num_states == 1
-    fewest = MIN_LANES_LAST if is_sparse and sampler.chains_last else 1
-    most = max((BLOCK_BYTES_SPARSE if is_sparse else BLOCK_BYTES) // size, fewest)
+    most_bytes, fewest = (BLOCK_BYTES_SPARSE if is_sparse else BLOCK_BYTES), 1
+    if is_sparse and sampler.chains_last:
+        most_bytes, fewest = BLOCK_BYTES_LAST, MIN_LANES_LAST
+    most = max(most_bytes // size, fewest)
     most = min(most, MAX_LANES_TOGETHER if is_together else lanes)
     return _part(num_chains, most)
 

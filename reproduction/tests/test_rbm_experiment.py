@@ -98,11 +98,12 @@ def test_repeated_images_are_worth_what_they_repeat():
 
 
 @pytest.mark.parametrize(
-    "case", ["right", "stuck chains", "wrong height", "wrong images", "own distribution"]
+    "case", ["right", "stuck chains", "wrong height", "wrong images", "own distribution", "bad reference"]
 )
 def test_only_chains_that_forgot_their_start_and_have_the_distribution_have_mixed(case):
     rng = np.random.default_rng(0)
     reference = {"images": draw_bits(2000), "log_density": rng.normal(size=(8, 250))}
+    reference["rhat"] = 1.2 if case == "bad reference" else 1.0
     chains, images = rng.normal(size=(20, 20)), draw_bits(400, 2)
     chains += {"stuck chains": 2 * rng.normal(size=(20, 1)), "wrong height": 1.0}.get(case, 0.0)
     chains += 1.0 * (case == "own distribution")

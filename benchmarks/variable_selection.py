@@ -73,7 +73,7 @@ def run_steppe(target: VariableSelection, num_draws: int) -> tuple[float, np.nda
     started = time.process_time()
     run = steppe.sample(target, recipe, key=jax.random.key(1), **options)
     seconds = time.process_time() - started
-    every = max(num_draws // 40, 1)
+    every = max(num_draws // 200, 1)
     inclusion = target.inclusion_probabilities(run.positions[:, ::every])
     return seconds, np.asarray(run.data["sample_stats"]["log_density"]), inclusion
 

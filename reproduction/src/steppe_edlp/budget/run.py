@@ -62,7 +62,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     size = experiment.size(request)
     seeds = request.seeds(size.num_instances)
     names = [name for name, one in VARIANTS.items() if one.sampler in request.chosen(experiment.samplers)]
-    kept = work.all({f"{_to_key(name)}": partial(_measure, name, seeds, size) for name in names})
+    kept = work.all({_to_key(name): partial(_measure, name, seeds, size) for name in names})
     answers = {name: kept[_to_key(name)] for name in names if _to_key(name) in kept}
     instances = [_make(seed, size) for seed in seeds]
     matched = {

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -78,6 +79,7 @@ def test_watch_ends_at_once_when_the_run_is_complete(finished, capsys):
     assert "40 of 40 steps" in shown
     assert "complete" in shown
     assert "not converged, 0 constant, of 4" in shown
+    assert re.search(r"U so far +R-hat 1\.\d{3}, ESS \d+", shown)
 
 
 @pytest.mark.parametrize("every", ["0", "-1", "nan", "x"])

@@ -54,6 +54,11 @@ def test_the_numbers_are_those_of_the_summary(run_path):
         {figure.key for figure in results.figures} == set(figures) == {"trace", "mixing", "warmup", "sites"}
     )
     assert problems == []
+    trace = steppe.open_run(run_path).trace
+    highest = trace.statistic("log_density").max()
+    assert results.facts["best draw"].startswith(f"U = {highest:.5g}: ")
+    best = [int(level) for level in results.facts["best draw"][-4:]]
+    assert paper_bernoulli().log_density(np.array(best, float)) == pytest.approx(highest)
 
 
 def test_a_page_beside_a_run_leaves_the_run_whole(run_path, tmp_path):

@@ -48,7 +48,14 @@ def test_the_matrix_of_python_versions_is_the_one_that_is_declared():
 def test_the_summary_for_a_journal_has_its_sections_and_cites_what_it_lists():
     text, references = ((ROOT / "paper" / name).read_text() for name in ("paper.md", "paper.bib"))
     sections = re.findall(r"^# (.+)$", text, re.MULTILINE)
-    assert {"Summary", "Statement of need", "References", "Acknowledgements"} <= set(sections)
+    assert sections == [
+        "Summary",
+        "Statement of need",
+        "Features",
+        "Comparison with other software",
+        "Acknowledgements",
+        "References",
+    ]
     assert {"title:", "tags:", "authors:", "affiliations:", "date:", "bibliography: paper.bib"} <= set(
         re.findall(r"^(?:[a-z]+:(?: paper\.bib)?)", text, re.MULTILINE)
     )

@@ -15,7 +15,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from steppe.diagnostics.sites import MIN_DRAWS, judge_sites
+from steppe.diagnostics.quantity import measure
+from steppe.diagnostics.sites import MIN_DRAWS, RHAT_LIMIT, judge_sites
 from steppe.errors import RunError, StorageError
 from steppe.report.terminal import printable
 from steppe.run.storage.glance import Glance, glance
@@ -133,6 +134,7 @@ def _list_facts(seen: Glance) -> Iterator[tuple[str, str | Text]]:
         yield "last commit", f"{seen.seconds_since_commit:.0f} s ago"
     if _count_rows(seen):
         yield "acceptance", f"{_read_recent(seen, 'acceptance_rate').mean():.3f}"
+        yield from _judge_log_density(seen)
         yield from _judge_sites(seen)
 
 
@@ -141,6 +143,24 @@ def _write_time_left(seen: Glance) -> str:
         return "unknown"
     seconds = (seen.num_rows_planned - seen.num_rows) / seen.recent_speed
     return str(timedelta(seconds=round(seconds))) if seconds < 1e9 else "more than 30 years"
+
+
+def _judge_log_density(seen: Glance) -> Iterator[tuple[str, str | Text]]:
+    """R-hat and effective draws of U so far, as far back as the window goes."""
+    first = max(0, seen.num_warmup_rows - seen.first_recent_row)
+    draws = _read_recent(seen, "log_density")[:, first:]
+    if draws.shape[1] < MIN_DRAWS:
+        return
+    found = measure("U", draws)
+    if math.isnan(found.ess):
+        return
+    text = Text(f"ESS {found.ess:,.0f}")
+    if not math.isnan(found.rhat):
+        text = Text(f"R-hat {found.rhat:.3f}", style="bold red" if found.rhat > RHAT_LIMIT else "green")
+        text.append(f", ESS {found.ess:,.0f}", style="default not bold")
+    if seen.first_recent_row > seen.num_warmup_rows:
+        text.append(f", of the newest {draws.shape[1]:,} draws", style="default not bold")
+    yield "U so far", text
 
 
 def _judge_sites(seen: Glance) -> Iterator[tuple[str, str | Text]]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # Draws that are laid over each other in the panel of all draws.
 MAX_DRAWS_COUNTED = 1000
 LEAST_FRACTION = 0.02
+# Levels of a state that are written out.
+MAX_LEVELS_WRITTEN = 64
 AGREE_COLOR, DIFFER_COLOR, LINE_COLOR = "#222222", "#BBBBBB", "#0077BB"
 NODE_COLORS = ("#FFFFFF", "#4477AA", "#EE6677", "#CCBB44", "#228833", "#AA3377", "#66CCEE", "#BBBBBB")
 
@@ -83,6 +85,16 @@ def draw_states(trace: Trace, picture: Picture | None) -> "Drawing":
     if kind == "tour":
         return _draw_tours(states, np.asarray(picture.places, float))
     return _draw_graphs(states, np.asarray(picture.pairs, int))
+
+
+def write_best(trace: Trace) -> str:
+    """Write the draw of largest log-density: its `U` and its levels, site by site."""
+    states = _pick_states(trace)
+    sites = states.best[0] if states.best.ndim == 2 else states.best  # of an ensemble its first replica
+    shown = sites[:MAX_LEVELS_WRITTEN].tolist()
+    levels = ("" if trace.domain.max_levels <= 10 else "-").join(map(str, shown))
+    part = "" if len(sites) == len(shown) else f"… ({len(shown)} of {len(sites)} sites)"
+    return f"U = {states.log_density:.5g}: {levels}{part}"
 
 
 def _pick_states(trace: Trace) -> States:

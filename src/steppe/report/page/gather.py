@@ -7,6 +7,7 @@ from steppe.errors import RunError, SteppeError, StorageError
 from steppe.report.page.view import Gathered, Picture, Section
 from steppe.report.present_run import present_description
 from steppe.report.run_figures import draw_run, to_svg
+from steppe.report.state_figures import write_best
 from steppe.results import FILE_NAME, Results, Verdict, read_results
 from steppe.run.result import Run, open_run
 from steppe.run.storage.directory import RunDirectory
@@ -51,7 +52,11 @@ def gather_run(run: Run) -> Section:
         return Section(present_description(run.description, run.seconds, [str(error)]), {})
     presented = summary.present()
     drawn = [*draw_run(trace, summary.mixing, run.description.draw_on)]
+    facts = dict(presented.facts)
+    if trace.has("levels"):
+        facts["best draw"] = write_best(trace)
     update = {
+        "facts": facts,
         "verdicts": [*presented.verdicts, *_judge_progress(run, summary.mixing.num_draws)],
         "figures": [one.described for one in drawn],
     }

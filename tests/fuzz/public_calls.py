@@ -82,6 +82,7 @@ SIGNED = {
     *(
         "value",
         "values",
+        "lower",
         "matrix",
         "center",
         "first",
@@ -247,7 +248,7 @@ def list_cases(folder: Path) -> list[Case]:
             **key,
             "num_steps": 2,
             "num_chains": 2,
-            "restarts": None,
+            "restarts": 0,  # or a time limit of 1e300 seconds would be used up
             "reheat": False,
             "time_limit": None,
             "until": None,

@@ -12,7 +12,7 @@ from steppe.arguments import checked
 from steppe.errors import CallbackError, RunError
 from steppe.validation import call_back
 
-SEED = 17
+SEED = 9  # of the few calls it chooses, those that work compile next to nothing
 
 
 @pytest.mark.slow

@@ -41,10 +41,10 @@ def main() -> None:
     parser.add_argument("--with", nargs="+", metavar="TEST", dest="names", help="tests for those of `--only`")
     parser.add_argument(
         "--tests",
-        choices=FOLDERS,
         nargs="*",
         default=FOLDERS,
-        help="look for new tests in these folders",
+        metavar="PATH",
+        help="look for new tests in these folders and files of tests/",
     )
     options = parser.parse_args()
     HOME.mkdir(parents=True, exist_ok=True)

@@ -42,15 +42,18 @@ class Touch(NamedTuple):
     lines: dict[str, dict[str, list[int]]]
 
 
-def list_files(folders: Sequence[str] = FOLDERS) -> list[Path]:
-    """Files of tests."""
-    return [path for folder in folders for path in sorted((TREE / "tests" / folder).rglob("test_*.py"))]
+def list_files(places: Sequence[str] = FOLDERS) -> list[Path]:
+    """Files of tests, by themselves and in folders."""
+    paths = [TREE / "tests" / place for place in places]
+    return [
+        file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("test_*.py")))
+    ]
 
 
-def make_map(server: Server, folders: Sequence[str], say: Callable[[str], None]) -> None:
+def make_map(server: Server, places: Sequence[str], say: Callable[[str], None]) -> None:
     """Run every file of tests that is new or has changed since it was last run."""
     known = {row["file"]: row["digest"] for row in _read_rows()}
-    for path in list_files(folders):
+    for path in list_files(places):
         name, digest = str(path.relative_to(TREE)), hashlib.sha256(path.read_bytes()).hexdigest()
         if known.get(name) == digest:
             continue

@@ -203,7 +203,7 @@ def try_mutants(
 
 
 def try_with(names: Sequence[str], tests: Sequence[str], server: Server, say: Callable[[str], None]) -> None:
-    """Try mutants with tests by name, and keep that they were noticed; that they were not says less."""
+    """Try mutants with tests by name. Of one tried before, that it lived says less, and is not kept."""
     imported, known = list_imported(), read_outcomes()
     mutants = {
         mutant.name: (package, mutant)
@@ -216,9 +216,9 @@ def try_with(names: Sequence[str], tests: Sequence[str], server: Server, say: Ca
         package, mutant = mutants[name]
         outcome, killer = _run_stages(mutant, stages, server, imported, is_thorough=True)
         say(f"{name} {describe(mutant)}: {outcome} {killer}")
-        if outcome == KILLED:
-            text, before = digest_text(mutant, read_module(mutant.module)), known.get(name)
-            first = before.first if before else SURVIVED
+        before = known.get(name)
+        if outcome == KILLED or before is None:
+            text, first = digest_text(mutant, read_module(mutant.module)), before.first if before else outcome
             keep_outcome(Outcome(name, package, describe(mutant), text, first, outcome, killer))
 
 

@@ -35,6 +35,12 @@ def test_constant_quantity_has_no_rhat_and_no_error():
     assert np.isnan(figures.ess)
 
 
+def test_few_draws_have_a_mean_and_nothing_else():
+    figures = measure("few", np.arange(4.0).reshape(2, 2))
+    assert figures[:3] == ("few", 1.5, pytest.approx(np.std(np.arange(4), ddof=1)))
+    assert np.isnan(figures[3:]).all()
+
+
 def test_quantity_constant_in_every_chain_but_not_between_has_infinite_rhat():
     assert measure("frozen", np.arange(4.0)[:, None] * np.ones(100)).rhat == np.inf
 

@@ -5,6 +5,7 @@ Most look at one function at a size, or with an argument, at which it differs fr
 
 import inspect
 import threading
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,22 +20,23 @@ from contract.boltzmann import machine
 from exact_targets import polynomial_target
 from steppe import targets
 from steppe.diagnostics import center_distribution, mixing
-from steppe.diagnostics.chain_verdicts import _states, judge_chains
+from steppe.diagnostics.chain_verdicts import _along_difference, _states, judge_chains
 from steppe.diagnostics.findings import _list_rhat_failures, _looks_switched, diagnose
-from steppe.diagnostics.flatness import local_entropy_ball, local_entropy_enumerated
+from steppe.diagnostics.flatness import annealed, local_entropy_ball, local_entropy_enumerated
 from steppe.diagnostics.flatness.annealed import _redraw
 from steppe.diagnostics.flatness.log_tables import smooth_within, steepest_roots
 from steppe.diagnostics.mixing import assess
+from steppe.diagnostics.states import map_states
 from steppe.diagnostics.stationary import compute_in_double
 from steppe.diagnostics.streamed import Streamed, _join_bins
 from steppe.diagnostics.swaps import measure_swaps
 from steppe.diagnostics.tails import estimate_tail
-from steppe.errors import DomainError, RecipeError, RunError, RunMismatchError, StartError
+from steppe.errors import DomainError, RecipeError, RunError, RunMismatchError, StartError, TargetError
 from steppe.kernel.blocks.color_updates import Agreements
 from steppe.kernel.blocks.flat_histogram import FlatHistogramBlock
 from steppe.kernel.blocks.gibbs import _differences_along
 from steppe.kernel.blocks.reals import GivenReals
-from steppe.kernel.blocks.site_scan import Scan
+from steppe.kernel.blocks.site_scan import Due, Scan
 from steppe.kernel.blocks.tempering import Replica
 from steppe.kernel.coupling import StarCoupling
 from steppe.kernel.keys import Keys
@@ -45,7 +47,7 @@ from steppe.kernel.proposals.path_auxiliary import CutPath, CutPicks
 from steppe.kernel.proposals.site_proposal import flip_changes, level_changes
 from steppe.kernel.start_search import count_most_evaluations, measure_defects
 from steppe.kernel.types import ChainState
-from steppe.run import cycle_schedule, devices, hot_end, rounds, temperature_range
+from steppe.run import cycle_schedule, devices, hot_end, rounds, temperature_ladder, temperature_range
 from steppe.run.annealing_state import Done
 from steppe.run.background import Handle
 from steppe.run.cooling import cool
@@ -54,9 +56,11 @@ from steppe.run.observables import MIN_BINS
 from steppe.run.progress import join_parts
 from steppe.run.sample import _choose_even
 from steppe.run.schedule import Adaptive
+from steppe.run.stopping import average_rows
 from steppe.run.storage import identity
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.record import Positive
+from steppe.run.temperature_ladder import Observed
 from steppe.run.temperature_range import _read_states
 from steppe.run.until import until
 from unit.synthetic import fair_bits, trace_of, without_levels
@@ -198,6 +202,19 @@ def test_a_systematic_scan_goes_up_from_where_it_stopped():
     memory: Any = SimpleNamespace(next_site=jnp.asarray(4))
     due = block.draw(Keys.of_step(KEY), sampler.density, memory, 0, 3)
     assert due.sites.tolist() == [4, 5, 0]
+    at_random: Any = SimpleNamespace(next_site=None)
+    drawn = block.draw(Keys.of_step(KEY), sampler.density, at_random, 0, 90)
+    assert set(drawn.sites.tolist()) == set(range(6))  # one is left out by one seed in 10⁶
+
+
+def test_a_table_without_a_change_decides_every_update_it_holds():
+    sampler = steppe.gibbs(num_updates=3).build(steppe.Target(lambda x: 9 * x.sum(), SIX))
+    block: Any = sampler.recipe.blocks[0]
+    zero, state = jnp.zeros((), jnp.int32), ChainState(jnp.ones(6), None, jnp.asarray(54.0))
+    due = Due(jnp.arange(3), jnp.zeros((3, 2)), jnp.asarray(3))
+    decide = jax.jit(partial(block.decide, block.see(sampler.density), size=3))
+    event = decide(due, Scan(zero, state, None, zero))
+    assert (bool(event.is_change), int(event.num_made)) == (False, 3)
 
 
 def test_a_tilted_distribution_has_less_where_it_is_rough():
@@ -272,14 +289,14 @@ def test_spins_with_two_named_levels_are_read_and_written_back():
     np.testing.assert_array_equal(block._write(sampler.density, levels, positions.dtype), positions)
 
 
-def test_a_cluster_of_three_levels_may_take_either_of_the_others():
-    target = targets.potts(np.array([[0, 1], [1, 2]]), 3, 0.5)
-    sampler = steppe.wolff().build(target)
+@pytest.mark.parametrize(("field", "expected"), [(0.0, [1, 2]), ([0.0, -50.0, 0.0], [0, 2])])
+def test_a_cluster_of_three_levels_may_take_either_of_the_others(field, expected):
+    sampler = steppe.wolff().build(targets.potts(np.array([[0, 1], [1, 2]]), 3, 0.5, field))
     block: Any = sampler.recipe.blocks[0]
     labels = jnp.broadcast_to(jnp.arange(3, dtype=jnp.int32)[:, None], (3, 2))
-    more = jnp.asarray([[0.1, 0.9], [0.5, 0.5]])
-    moved = block._draw_one(sampler.density, jnp.zeros((3, 2), jnp.int32), labels, jnp.zeros((1, 2)), more)
-    assert moved.tolist() == [[1, 2], [0, 0], [0, 0]]
+    more, levels = jnp.asarray([[0.1, 0.9], [0.5, 0.5]]), jnp.zeros((3, 2), jnp.int32)
+    draw = jax.jit(partial(block._draw_one, sampler.density))
+    assert draw(levels, labels, jnp.zeros((1, 2)), more).tolist() == [expected, [0, 0], [0, 0]]
 
 
 def test_a_flat_histogram_proposes_another_level_of_one_site():
@@ -425,6 +442,15 @@ def test_a_ladder_is_tuned_with_chains():
         steppe.tune_ladder(target, steppe.parallel_tempering(), key=KEY, num_steps=64, num_chains=0)
 
 
+def test_the_barrier_of_a_ladder_is_the_sum_of_what_its_pairs_refuse(monkeypatch):
+    seen = Observed(jnp.asarray([[6.0, 12.0], [10.0, 4.0]]), jnp.full((2, 3), 8.0))  # in 16 steps of 2 chains
+    monkeypatch.setattr(temperature_ladder, "_start", lambda sampler, keys: None)
+    monkeypatch.setattr(temperature_ladder, "_walk", lambda sampler, key, state, length: (state, seen))
+    recipe = steppe.parallel_tempering(base=steppe.gibbs(), inverse_temperatures=(0.2, 0.5, 1.0))
+    tuned = steppe.tune_ladder(steppe.Target(jnp.sum, SIX), recipe, key=KEY, num_steps=16, num_chains=2)
+    assert tuned.barrier == pytest.approx(0.5 + 0.5)
+
+
 # ---- runs ------------------------------------------------------------------------------------------
 
 
@@ -479,6 +505,17 @@ def test_a_histogram_has_the_fewest_bins_there_may_be_or_none():
         steppe.Observable(jnp.sum, bins=MIN_BINS - 1)
 
 
+def test_a_statistic_of_replicas_has_one_value_of_a_row_and_chain():
+    rows = np.arange(12.0).reshape(2, 3, 2)
+    np.testing.assert_array_equal(average_rows(rows), [[0.5, 2.5, 4.5], [6.5, 8.5, 10.5]])
+    np.testing.assert_array_equal(average_rows(rows[:, :, 0]), rows[:, :, 0])
+
+
+def test_states_are_taken_one_at_a_time_or_more():
+    with pytest.raises(TargetError, match="batch_size"):
+        map_states(jnp.sum, steppe.Target(jnp.sum, SIX), np.zeros((1, 6)), batch_size=0)
+
+
 def test_resuming_needs_a_directory():
     with pytest.raises(RunError, match="needs `out`"):
         steppe.sample(steppe.Target(jnp.sum, SIX), steppe.gibbs(), key=KEY, resume=True)
@@ -518,8 +555,17 @@ def test_two_chains_in_two_modes_are_grouped_and_are_no_single_chain():
     found = assess(trace_of(levels))
     assert found.chains.modes == ((0,), (1,))
     steep = trace_of(levels, log_density=1000.0 * levels.sum(axis=2))  # in any unit of the log-density
-    assert assess(without_levels(steep)).chains.modes == ((0,), (1,))
+    by_height = assess(without_levels(steep)).chains
+    assert by_height.modes == ((0,), (1,))
+    assert by_height.parity.tolist() == [-1, -1]
     assert not any("single chain" in finding for finding in diagnose(found).findings)
+
+
+def test_replicas_that_agree_are_projected_like_a_single_one():
+    levels = fair_bits(3, num_sites=5)
+    levels[0, :, :3] = 1
+    replicas = np.repeat(levels[:, :, None], 2, axis=2)
+    np.testing.assert_allclose(_along_difference(replicas), _along_difference(levels), rtol=1e-5)
 
 
 def test_chains_that_differ_by_more_than_names_at_one_site_are_not_relabelled():
@@ -603,6 +649,8 @@ def test_histograms_of_bins_of_different_width_are_joined_at_the_wider():
     edges, joined = _join_bins(np.array([0, 1]), np.array([3, 1]), counts, np.array([True, True]))
     assert edges.tolist() == [2, 4, 6, 8]
     assert joined.tolist() == [[1, 2, 0], [0, 4, 1]]
+    edges, _ = _join_bins(np.array([0]), np.array([3]), np.array([[0, 2, 0]]), np.array([True]))
+    assert edges.tolist() == [4, 5]  # bins at the ends that hold nothing are left out
 
 
 def test_halves_of_an_odd_number_of_batches_are_equally_long():
@@ -685,6 +733,9 @@ def test_a_step_on_the_grid_of_a_center_keeps_all_mass():
     expected = np.einsum("plab,pmcd,pbd->lmac", kernel[:, 0], kernel[:, 1], mass)
     np.testing.assert_allclose(moved, expected.reshape(4, 3, 3), rtol=1e-5)
     assert moved.sum() == pytest.approx(mass.sum(), rel=1e-5)
+    flow = np.asarray(center_distribution.position_flow(jnp.asarray(kernel), jnp.asarray(mass)))
+    expected = np.einsum("plab,pmcd,pbd->plm", kernel[:, 0], kernel[:, 1], mass).reshape(4, 4)
+    np.testing.assert_allclose(flow, expected / mass.sum(axis=(1, 2))[:, None], rtol=1e-5)
 
 
 def test_a_center_with_a_coordinate_per_level_is_not_integrated():
@@ -714,6 +765,19 @@ def test_a_single_center_has_a_single_local_entropy():
     alone = local_entropy_enumerated(target, centers[2], 0.7).value
     assert np.shape(alone) == ()
     assert float(alone) == pytest.approx(float(local_entropy_enumerated(target, centers, 0.7).value[2]))
+    beside = local_entropy_enumerated(target, centers[2] + 1e-6, 0.7).value  # no state any more
+    assert float(alone) == pytest.approx(float(beside), rel=1e-4)
+
+
+def test_the_error_of_a_local_entropy_is_that_of_a_mean_in_units_of_it(monkeypatch):
+    path: Any = SimpleNamespace(reference=jnp.zeros((3, 2)), log_density=jnp.asarray(0.0))
+    monkeypatch.setattr(annealed, "_path", lambda *parts: path)
+    monkeypatch.setattr(annealed, "_walk", lambda target, path, key, steps: 2 * jax.random.uniform(key))
+    estimate = jax.jit(partial(annealed._estimate, cast("Any", None), num_particles=8, num_temperatures=2))
+    found = estimate(jnp.zeros(3), KEY, jnp.asarray(1.0))
+    weights = np.exp(2 * np.asarray(jax.vmap(jax.random.uniform)(jax.random.split(KEY, 8))))
+    expected = weights.std(ddof=1) / weights.mean() / np.sqrt(8)
+    assert float(found["relative_error"]) == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_grid_of_a_center_covers_its_reach_on_both_sides():

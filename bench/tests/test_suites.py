@@ -124,6 +124,7 @@ def test_what_was_interrupted_goes_on_and_other_times_are_not_mixed(tmp_path):
         (lambda: targets.independent_set([*SQUARE, (3, 4)], [1.0, 1.0, 1.0, 1.0, 2.5]), 4.5),
     ],
 )
+@pytest.mark.slow
 def test_tabu_search_finds_the_best_of_every_pairwise_target(make, best):
     target = make()
     found = METHODS["tabu"](target, 0.5, 0, float(best) - 1e-3)

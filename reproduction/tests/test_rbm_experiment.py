@@ -88,6 +88,7 @@ def draw_bits(num_images, seed=1):
     return (rng.random((num_images, 30)) < np.linspace(0.1, 0.9, 30)).astype(np.uint8)
 
 
+@pytest.mark.slow
 def test_repeated_images_are_worth_what_they_repeat():
     """Means over forty sets; the worth of one varies by about a fifth."""
     reference = draw_bits(2000, 0)

@@ -97,6 +97,7 @@ def run(circle):
     )
 
 
+@pytest.mark.slow
 def test_robust_solutions_are_the_cheapest_cycles_with_the_most_alternatives_first(run, circle):
     found = alternatives.robust_solutions(run, top=10, radius=3, target=circle, tolerance=0.3)
     costs = np.asarray(circle.cost(run.trace.levels()))

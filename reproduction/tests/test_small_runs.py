@@ -51,6 +51,7 @@ def test_noise_of_seeds_is_what_sampling_the_target_shows(known):
     assert abs(np.mean(distances) - expected) < 5 * error + 0.02 * expected
 
 
+@pytest.mark.slow
 def test_every_figure_that_is_named_is_drawn_and_written(four_bits):
     results = read_results(four_bits)
     assert set(draw(results)) == {figure.key for figure in results.figures}

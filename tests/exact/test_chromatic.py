@@ -236,6 +236,7 @@ def test_draws_follow_the_matrix_and_carry_their_log_density(name):
     assert judge_draws(TARGETS[name]()) > FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_draws_of_large_colours_follow_the_matrix_in_segments(monkeypatch):
     """Two colours of five spins, in segments of four; segments with the same bits would be seen."""
     monkeypatch.setattr(spin_planes, "SEGMENT", 4)
@@ -325,6 +326,7 @@ def test_targets_may_differ_between_chains():
     assert jax.eval_shape(jax.vmap(step), jnp.ones(3), keys).shape == (3, 5)
 
 
+@pytest.mark.slow
 def test_every_chain_may_have_an_inverse_temperature_of_its_own():
     target = targets.ising_lattice((4, 4), 0.3)
     sampler = steppe.chromatic_gibbs().build(target)
@@ -372,6 +374,7 @@ def test_regular_graphs_of_several_colours_put_chains_in_the_bits_of_words():
     assert block.spins is None
 
 
+@pytest.mark.slow
 def test_annealing_finds_the_ground_state_of_a_ferromagnet():
     target = targets.ising_lattice((6, 6), 1.0)
     cooling = steppe.parameter_schedule(inverse_temperature=steppe.geometric_schedule(0.1, 3.0))

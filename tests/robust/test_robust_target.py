@@ -155,6 +155,7 @@ def test_mean_of_pairs_after_flips_is_again_pairwise_and_exact(name, how):
     check_derived_forms(after)
 
 
+@pytest.mark.slow
 def test_recommended_sampler_of_damped_pairs_is_that_of_the_base():
     glass = ising_lattice((4, 4), -0.4, 0.3)
     assert (

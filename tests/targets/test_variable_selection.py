@@ -100,6 +100,7 @@ def test_differences_are_those_of_the_log_density(prior):
 
 @pytest.mark.usefixtures("float64")
 @pytest.mark.parametrize("num_chains", [1, 3])
+@pytest.mark.slow
 def test_sweeps_follow_every_change_beyond_a_group_of_rows(num_chains):
     target = made("independent", num_rows=90, num_columns=40)
     form, rng = target.incremental, np.random.default_rng(0)

@@ -137,6 +137,7 @@ def test_adjusted_samplers_leave_the_target_invariant(domain, recipe):
     np.testing.assert_allclose(distribution @ matrix, distribution, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_every_way_to_give_a_function_takes_the_dictionary():
     domain = PRODUCTS["mixed"]
     weights = {"a": jnp.ones(1), "b": jnp.arange(6.0).reshape(2, 3), "c": -jnp.ones(1)}
@@ -193,6 +194,7 @@ def test_a_product_of_one_part_gives_the_draws_of_the_part(name):
     )
 
 
+@pytest.mark.slow
 def test_shapes_change_what_the_log_density_takes_and_nothing_else():
     flat = steppe.Target(lambda x: jnp.sum(x[:-1] * x[1:]) + 0.1 * x[0], steppe.Spin(6))
 

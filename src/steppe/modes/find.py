@@ -29,7 +29,15 @@ from steppe.modes.judge import (
     score_states,
 )
 from steppe.modes.local_search import Found, find_min_cost, merge_same, search_locally
-from steppe.modes.members import PLAIN, ROBUST, is_closed, list_members, price_of_value, share_budget
+from steppe.modes.members import (
+    PLAIN,
+    ROBUST,
+    TEMPERED_ROBUST,
+    is_closed,
+    list_members,
+    price_of_value,
+    share_budget,
+)
 from steppe.modes.merge import canonicalize, label_modes
 from steppe.modes.plateau_walk import walk_plateaus
 from steppe.modes.strength_curves import draw_curves
@@ -46,7 +54,7 @@ DEFAULT_BUDGET = 200_000
 DEFAULT_FLIP_RATE = 0.1
 # Of the budget: chains (more where values after the disturbance are exact, so that few evaluations judge),
 # local searches on the target, and those on what is left after the disturbance.
-CHAIN_FRACTION, CLOSED_CHAIN_FRACTION, SEARCH_FRACTION, ROBUST_SEARCH_FRACTION = 0.65, 0.75, 0.1, 0.05
+CHAIN_FRACTION, CLOSED_CHAIN_FRACTION, SEARCH_FRACTION, ROBUST_SEARCH_FRACTION = 0.65, 0.8, 0.1, 0.05
 # Disturbances that chains and searches on the robust target see.
 NUM_SEARCHED = 12
 # A mode that changes in fewer sites than this fraction is not an alternative.
@@ -225,11 +233,9 @@ def _search(
     total: int,
 ) -> Found:
     """Modes of the target, and of what is left of it where its tables are affordable."""
-    if ROBUST in kinds:
-        is_robust = met.kinds == kinds.index(ROBUST)
-        plain = met._replace(states=met.states[~is_robust], kinds=met.kinds[~is_robust])
-    else:
-        plain, is_robust = met, np.zeros(len(met.kinds), bool)
+    on_robust = [place for place, kind in enumerate(kinds) if kind in (ROBUST, TEMPERED_ROBUST)]
+    is_robust = np.isin(met.kinds, on_robust)
+    plain = met._replace(states=met.states[~is_robust], kinds=met.kinds[~is_robust])
     limit = counter.num_made + min(int(SEARCH_FRACTION * total), counter.num_left)
     found = search_locally(target, plain, len(kinds), counter, limit)
     found = _search_from_starts(target, met, found, counter, limit)

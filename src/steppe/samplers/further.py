@@ -306,7 +306,7 @@ def parallel_tempering(
     """
     name = "parallel_tempering"
     moves = dmala() if base is None else base
-    if not isinstance(moves, Recipe) or not _can_be_tempered(moves):
+    if not isinstance(moves, Recipe) or not can_be_tempered(moves):
         raise CompositionError(
             f"`{name}(base=...)` needs an adjusted recipe without center, such as `dmala()`, `gwg()` or "
             f"`gibbs()`; got {moves!r}."
@@ -363,7 +363,8 @@ def check_reference(given: str, value: ArrayLike) -> Array:
     return jnp.log(jnp.asarray(table / table.sum(axis=1, keepdims=True)))
 
 
-def _can_be_tempered(base: Recipe) -> bool:
+def can_be_tempered(base: Recipe) -> bool:
+    """Whether replicas at several temperatures may move by a recipe."""
     is_plain = not base.coupling.has_center and len(base.blocks) == 1
     return is_plain and base.is_adjusted and not base.blocks[0].moves_replicas
 

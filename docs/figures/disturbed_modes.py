@@ -26,7 +26,7 @@ def main():
     states = np.asarray(target.domain.enumerate())
     figure, (axes,) = style.make_row(1, 7.0, 3.2)
     for mode, color, name, shift in (
-        (modes.best, style.SHARP_COLOR, "highest mode", (-20, -16)),
+        (modes.best, style.SHARP_COLOR, "highest mode", (-78, -12)),
         (modes.robust, style.FLAT_COLOR, "most robust mode", (6, 6)),
     ):
         distance = (states != np.asarray(mode.position)).sum(axis=1)

@@ -9,6 +9,7 @@ from run.resealing import change_run
 from steppe.errors import DamagedRunError
 from steppe.report.page.gather import gather
 from steppe.report.state_figures import draw_states, name_kind
+from steppe.run.storage.record import PictureRecord
 from steppe.target.picture import Picture, picture_graph, place_nodes, scale_to_plane
 from steppe.trace import Trace
 
@@ -40,7 +41,7 @@ def test_neighbours_of_a_ring_stand_closer_than_others():
 
 def test_a_graph_is_drawn_with_its_cut():
     trace = trace_of(steppe.Binary(6), [[[0, 0, 0, 1, 1, 1], [0, 1, 0, 1, 0, 1]]])
-    picture = Picture("graph", [], RING.tolist())
+    picture = Picture("graph", [], RING.tolist(), [])
     assert name_kind(trace, picture) == "graph"
     titles = [axes.get_title(loc="left") for axes in draw_states(trace, picture).axes]
     assert titles[0] == "best draw, U = 1\n6 of 6 pairs differ"
@@ -49,7 +50,7 @@ def test_a_graph_is_drawn_with_its_cut():
 def test_a_tour_is_drawn_as_a_closed_line_through_its_cities():
     trace = trace_of(steppe.Permutation(4), [[[0, 1, 2, 3], [3, 1, 0, 2]]])
     places = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]])
-    figure = draw_states(trace, Picture("tour", places.tolist(), []))
+    figure = draw_states(trace, Picture("tour", places.tolist(), [], []))
     drawn = np.asarray(figure.axes[0].lines[0].get_xydata())
     starts = drawn[~np.isnan(drawn).any(axis=1)][::2]
     np.testing.assert_array_equal(starts, places[[3, 1, 0, 2]])
@@ -58,6 +59,18 @@ def test_a_tour_is_drawn_as_a_closed_line_through_its_cities():
 def test_large_and_dense_graphs_have_no_picture():
     assert picture_graph(steppe.targets.ising_lattice((20, 20), coupling=0.1)) is None
     assert picture_graph(steppe.targets.sherrington_kirkpatrick(30)) is None
+
+
+def test_a_lattice_is_drawn_in_its_rows_although_its_domain_is_flat():
+    target = steppe.targets.ising_lattice((2, 3), coupling=0.1)
+    levels = [[[0, 0, 0, 1, 1, 1], [1, 0, 1, 0, 1, 0]]]
+    drawn = draw_states(trace_of(target.domain, levels), target.picture).axes[0].images[0].get_array()
+    np.testing.assert_array_equal(drawn, [[1, 0, 1], [0, 1, 0]])
+    assert steppe.targets.potts((4, 4), 3, 0.5).picture == Picture("image", [], [], [4, 4])
+    assert steppe.targets.ising_lattice((3, 2, 2), coupling=0.1).picture.kind == "graph"
+    with pytest.raises(ValueError, match="greater than or equal to 1"):
+        PictureRecord(kind="image", places=[], pairs=[], shape=[0, 6])
+    assert not PictureRecord(kind="image", places=[], pairs=[], shape=[2, 2]).fits(6)
 
 
 @pytest.mark.slow

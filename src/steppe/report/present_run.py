@@ -43,7 +43,7 @@ def present_description(run: "RunDescription", seconds: float, notes: list[str])
     shown = {name: getattr(run, name) for name in SHOWN_SETTINGS}
     return Results(
         name="run",
-        title=f"{run.recipe} on {_name_target(run)}{_say_why(run)}",
+        title=f"{name_run(run)}{_say_why(run)}",
         question="Did the chains mix, so that the draws can be relied on?",
         settings={"domain": repr(run.make_domain()), **shown, **run.parameters},
         notes=notes,
@@ -56,9 +56,10 @@ def present_description(run: "RunDescription", seconds: float, notes: list[str])
     )
 
 
-def _name_target(run: "RunDescription") -> str:
+def name_run(run: "RunDescription") -> str:
+    """Recipe, target and domain in a few words."""
     named, domain = run.metadata.get("target"), repr(run.make_domain())
-    return f"{named}, {domain}" if named else domain
+    return f"{run.recipe} on {named}, {domain}" if named else f"{run.recipe} on {domain}"
 
 
 def _say_why(run: "RunDescription") -> str:

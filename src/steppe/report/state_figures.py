@@ -25,7 +25,7 @@ NODE_COLORS = ("#FFFFFF", "#4477AA", "#EE6677", "#CCBB44", "#228833", "#AA3377",
 
 CAPTIONS = {
     "image": "The draw of largest log-density, the last draw of the first chain, and the mean over all "
-    "draws, in the shape of the domain.",
+    "draws, in rows and columns as sites stand.",
     "tour": "The draw of largest log-density, the last draw of the first chain, and how often draws go "
     "from one city to another. Places are made from the distances, so the map may be turned or mirrored, "
     "and is exact only where the distances are those of a plane.",
@@ -69,10 +69,17 @@ def name_kind(trace: Trace, picture: Picture | None) -> str | None:
     """Return what states are drawn as: `"image"`, `"tour"`, `"graph"`, or nothing."""
     if not trace.has("levels") or trace.num_rows <= trace.num_warmup_rows:
         return None
-    shape = trace.domain.site_shape
-    if len(shape) == 2 and min(shape) > 1:
+    if find_image_shape(trace, picture):
         return "image"
     return None if picture is None else picture.kind
+
+
+def find_image_shape(trace: Trace, picture: Picture | None) -> tuple[int, ...]:
+    """Rows and columns in which sites stand, by their domain or by their target; empty where they do not."""
+    shape = trace.domain.site_shape
+    if len(shape) == 2 and min(shape) > 1:
+        return shape
+    return () if picture is None else tuple(picture.shape)
 
 
 @style.apply()
@@ -80,7 +87,7 @@ def draw_states(trace: Trace, picture: Picture | None) -> "Drawing":
     """Draw the best draw, the last draw and all draws together, as what states are."""
     kind, states = name_kind(trace, picture), _pick_states(trace)
     if kind == "image":
-        return _draw_images(states, trace.domain.site_shape, trace.domain.max_levels - 1)
+        return _draw_images(states, find_image_shape(trace, picture), trace.domain.max_levels - 1)
     assert picture is not None
     if kind == "tour":
         return _draw_tours(states, np.asarray(picture.places, float))

@@ -1,4 +1,4 @@
-"""How states are drawn: tours on a map of their cities, sites of a sparse graph as its nodes."""
+"""How states are drawn: tours on a map of their cities, lattices as images, sparse graphs by their nodes."""
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -19,16 +19,20 @@ class Picture(NamedTuple):
     Attributes
     ----------
     kind
-        `"tour"`: a state is an order of places; `"graph"`: a state gives a level to every node.
+        `"tour"`: a state is an order of places; `"graph"`: a state gives a level to every node; `"image"`:
+        sites stand in rows.
     places
         Of cities, (cities, 2); empty for a graph, which `place_nodes` lays out.
     pairs
         Edges of a graph, each once, (edges, 2).
+    shape
+        Rows and columns of an image; empty for the others.
     """
 
-    kind: Literal["tour", "graph"]
+    kind: Literal["tour", "graph", "image"]
     places: list[list[float]]
     pairs: list[list[int]]
+    shape: list[int]
 
 
 def picture_graph(target: "Target") -> Picture | None:
@@ -40,7 +44,7 @@ def picture_graph(target: "Target") -> Picture | None:
     pairs = np.stack([np.asarray(found.sources), np.asarray(found.ends)], axis=1)
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
     is_clear = 0 < len(pairs) <= MAX_PAIRS_PER_NODE * num_sites
-    return Picture("graph", [], pairs.tolist()) if is_clear else None
+    return Picture("graph", [], pairs.tolist(), []) if is_clear else None
 
 
 def picture_tours(lengths: np.ndarray) -> Picture | None:
@@ -48,7 +52,7 @@ def picture_tours(lengths: np.ndarray) -> Picture | None:
     if len(lengths) > MAX_NODES:
         return None
     places = scale_to_plane((lengths + lengths.T) / 2)
-    return Picture("tour", np.round(places / (np.abs(places).max() or 1.0), 4).tolist(), [])
+    return Picture("tour", np.round(places / (np.abs(places).max() or 1.0), 4).tolist(), [], [])
 
 
 def scale_to_plane(distances: np.ndarray) -> np.ndarray:

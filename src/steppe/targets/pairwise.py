@@ -11,7 +11,8 @@ from jax.typing import ArrayLike
 from steppe.numerics import total
 from steppe.target import Incremental, Target
 from steppe.target.interactions import Interactions, PairForm
-from steppe.targets.bonds import Bonds, GraphBonds, Sums
+from steppe.target.picture import Picture
+from steppe.targets.bonds import Bonds, GraphBonds, LatticeBonds, Sums
 
 # Sites that are decided from one table where they rarely change.
 TABLE_SIZE = 256
@@ -87,6 +88,14 @@ class Pairwise(Target):
     def interactions(self) -> Interactions:
         """Which sites are bound."""
         return self.bonds.pairs()
+
+    @property
+    def picture(self) -> Picture | None:
+        """The rows of a lattice in two dimensions, else the graph of bonds, where it is small and sparse."""
+        shape = self.bonds.shape if isinstance(self.bonds, LatticeBonds) else ()
+        if len(shape) == 2 and min(shape) > 1:
+            return Picture("image", [], [], list(shape))
+        return super().picture
 
     @property
     def pair_form(self) -> PairForm | None:

@@ -5,13 +5,14 @@ from pathlib import Path
 
 from steppe.errors import RunError, SteppeError, StorageError
 from steppe.report.page.view import Gathered, Picture, Section
-from steppe.report.present_run import present_description
+from steppe.report.present_run import name_run, present_description
 from steppe.report.run_figures import draw_run, to_svg
 from steppe.report.state_figures import write_best
 from steppe.results import FILE_NAME, Results, Verdict, read_results
 from steppe.run.result import Run, open_run
 from steppe.run.storage.directory import RunDirectory
 from steppe.run.storage.shards import find_shards
+from steppe.trace import REASON
 
 FIGURES = "figures"
 # A drawing with more marks than this is shown as pixels where both exist: it loads and scrolls faster.
@@ -53,9 +54,12 @@ def gather_run(run: Run) -> Section:
     presented = summary.present()
     drawn = [*draw_run(trace, summary.mixing, run.description.draw_on)]
     facts = dict(presented.facts)
+    if reason := run.description.metadata.get(REASON):
+        facts = {"recommended": f"{run.description.recipe}, as {reason}"} | facts
     if trace.has("levels"):
         facts["best draw"] = write_best(trace)
     update = {
+        "title": name_run(run.description),
         "facts": facts,
         "verdicts": [*presented.verdicts, *_judge_progress(run, summary.mixing.num_draws)],
         "figures": [one.described for one in drawn],

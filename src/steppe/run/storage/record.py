@@ -4,6 +4,7 @@ Needs pydantic, so `import steppe` does not load it. Names of classes and functi
 part of the format: components and domains are written with ids of their own.
 """
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self, TypeVar
 
@@ -103,11 +104,19 @@ class CycleRecord(Strict):
 class PictureRecord(Strict):
     """What states are drawn on in reports; as `steppe.target.picture.Picture`."""
 
-    kind: Literal["tour", "graph"]
+    kind: Literal["tour", "graph", "image"]
     places: list[
         Annotated[list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
     ]
     pairs: list[Annotated[list[Count], Field(min_length=2, max_length=2)]]
+    shape: list[Positive] = Field(default_factory=list)
+
+    def fits(self, num_sites: int) -> bool:
+        """Whether it is one of states with so many sites."""
+        used = [site for pair in self.pairs for site in pair]
+        num_places = num_sites if self.kind == "tour" else 0
+        is_whole = self.kind != "image" or (len(self.shape) == 2 and math.prod(self.shape) == num_sites)
+        return is_whole and len(self.places) == num_places and max(used, default=0) < num_sites
 
 
 class TargetIdentity(Strict):
@@ -194,11 +203,8 @@ class RunDescription(Strict):
     @model_validator(mode="after")
     def _check_domain(self) -> Self:
         num_sites = self.make_domain().num_sites
-        if self.picture is not None:
-            is_map = self.picture.kind == "tour"
-            used = [site for pair in self.picture.pairs for site in pair]
-            if len(self.picture.places) != is_map * num_sites or max(used, default=0) >= num_sites:
-                raise ValueError(f"the picture does not fit {num_sites} sites")
+        if self.picture is not None and not self.picture.fits(num_sites):
+            raise ValueError(f"the picture does not fit {num_sites} sites")
         return self
 
     @property

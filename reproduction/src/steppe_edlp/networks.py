@@ -54,11 +54,11 @@ class AutoEncoder(ImageNetwork):
 
     def __call__(self, row: Array) -> Array:
         """Reconstruct a row of pixels."""
-        image = row.reshape(1, self.side, self.side)
+        image = row.reshape(self.side, self.side, 1)
         for convolution in self.convolutions:
             image = jax.nn.relu(_pool(_convolve(convolution, image)))
         code, wide, last = self.layers
-        return last(jax.nn.relu(wide(jax.nn.relu(code(image.ravel())))))
+        return last(jax.nn.relu(wide(jax.nn.relu(code(_flatten(image))))))
 
 
 class LeNet(ImageNetwork):
@@ -74,10 +74,10 @@ class LeNet(ImageNetwork):
 
     def __call__(self, row: Array) -> Array:
         """Logits of ten digits from a row of pixels."""
-        image = (row.reshape(1, self.side, self.side) - 0.5) / 0.5
+        image = (row.reshape(self.side, self.side, 1) - 0.5) / 0.5
         for convolution in self.convolutions:
             image = _pool(jax.nn.relu(_convolve(convolution, image)))
-        hidden = image.ravel()
+        hidden = _flatten(image)
         for layer in self.layers[:-1]:
             hidden = jax.nn.relu(layer(hidden))
         return self.layers[-1](hidden)
@@ -90,21 +90,22 @@ def _make(kind: Callable[[Array, int], Any], side: int) -> Callable[[Array], Any
 
 
 def _convolve(layer: eqx.nn.Conv2d, image: Array) -> Array:
-    """Convolution as one matrix product over patches, which trains several times faster on a processor."""
+    """Convolution of rows × columns × channels, the layout that trains fastest on a processor."""
     assert layer.bias is not None
-    num_out, num_in, window, _ = layer.weight.shape
-    border = int(layer.padding[0][0])
-    padded = jnp.pad(image, ((0, 0), (border, border), (border, border)))
-    size = padded.shape[-1] - window + 1
-    shifts = [padded[:, i : i + size, j : j + size] for i in range(window) for j in range(window)]
-    patches = jnp.stack(shifts, axis=1).reshape(num_in * window**2, size**2)
-    return (layer.weight.reshape(num_out, -1) @ patches).reshape(num_out, size, size) + layer.bias
+    windows, axes = layer.weight.transpose(2, 3, 1, 0), ("NHWC", "HWIO", "NHWC")
+    made = jax.lax.conv_general_dilated(image[None], windows, (1, 1), layer.padding, dimension_numbers=axes)
+    return made[0] + layer.bias.ravel()
 
 
 def _pool(image: Array) -> Array:
     """Largest of every 2 × 2 points; a reshape, which is much faster to differentiate than a window."""
-    channels, height, width = image.shape
-    return image.reshape(channels, height // 2, 2, width // 2, 2).max((2, 4))
+    height, width, channels = image.shape
+    return image.reshape(height // 2, 2, width // 2, 2, channels).max((1, 3))
+
+
+def _flatten(image: Array) -> Array:
+    """One channel after the other."""
+    return image.transpose(2, 0, 1).ravel()
 
 
 def make_auto_encoder(key: Array, side: int = SIDE) -> AutoEncoder:
@@ -222,16 +223,17 @@ def fit(
     batch_size = min(count("fit(batch_size=...)", batch_size), len(images))
     rate = positive("fit(learning_rate=...)", learning_rate)
     rows, labels = jnp.asarray(images), jnp.asarray(y)
-    memory = _adam().init(eqx.filter(network, eqx.is_array))
-    train = _choose(10 * num_epochs * images.size)  # a pixel costs about ten elementary updates
+    network = jax.tree.map(jnp.copy, network)  # the memory of what an update is given is used again
+    memory = _adam().init(network)
+    update = _choose(10 * num_epochs * images.size)  # a pixel costs about ten elementary updates
     with count_bar("training", num_epochs, progress) as report:
         for epoch in range(num_epochs):
             order = jax.random.permutation(jax.random.fold_in(key, epoch), len(images))
             whole = len(order) // batch_size * batch_size
-            batches = [order[:whole].reshape(-1, batch_size)]
-            batches += [order[None, whole:]] if keeps_last and whole < len(order) else []
-            for part in batches:
-                network, memory = train(network, memory, rows, labels, part, rate, loss=loss)
+            last = len(order) if keeps_last else whole
+            for first in range(0, last, batch_size):
+                batch = order[first : first + batch_size]
+                network, memory = update(network, memory, rows, labels, batch, rate, loss=loss)
             report(epoch + 1)
     return network
 
@@ -252,20 +254,15 @@ def _adam() -> Any:
     return require("optax", "networks", "Training networks").scale_by_adam()
 
 
-def _train(
-    network: Any, memory: Any, x: Array, y: Array, batches: Array, rate: Array, *, loss: Loss
+def _update(
+    network: Any, memory: Any, x: Array, y: Array, batch: Array, rate: Array, *, loss: Loss
 ) -> tuple[Any, Any]:
-    """One pass through the batches."""
-
-    def update(carry: tuple[Any, Any], rows: Array) -> tuple[tuple[Any, Any], None]:
-        network, memory = carry
-        directions, memory = _adam().update(jax.grad(loss)(network, x[rows], y[rows]), memory)
-        return (jax.tree.map(lambda old, up: old - rate * up, network, directions), memory), None
-
-    return jax.lax.scan(update, (network, memory), batches)[0]
+    """One step of Adam. Inside a loop, XLA's convolutions would be twenty times slower on a processor."""
+    directions, memory = _adam().update(jax.grad(loss)(network, x[batch], y[batch]), memory)
+    return jax.tree.map(lambda old, up: old - rate * up, network, directions), memory
 
 
-_choose = jit_by_work(_train, static_argnames="loss")
+_choose = jit_by_work(_update, static_argnames="loss", donate_argnames=("network", "memory"))
 
 
 @jax.jit

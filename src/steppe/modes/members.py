@@ -201,15 +201,14 @@ def share_budget(members: list[Member], budget: int) -> list[tuple[Member, int]]
     """Members that can be afforded with what each gets; what others leave goes to the plain ones."""
     names = {member.name for member in members}
     fractions = FRACTIONS_CLOSED if names <= set(FRACTIONS_CLOSED) else FRACTIONS
+    stand_ins = {name: part if part in names else PLAIN for name, part in STAND_INS.items()}
     shares = dict.fromkeys(names, 0.0)
     for name, fraction in fractions.items():
-        stand_in = STAND_INS.get(name, PLAIN)
-        shares[name if name in names else stand_in] += budget * fraction
+        shares[name if name in names else stand_ins.get(name, PLAIN)] += budget * fraction
     kept = []
     for member in reversed(members):  # ladders give back before those that stand in for them
         if member.name == PLAIN or member.min_cost <= shares[member.name]:
             kept.append(member)
         else:
-            stand_in = STAND_INS.get(member.name, PLAIN)
-            shares[stand_in] += shares.pop(member.name)
+            shares[stand_ins.get(member.name, PLAIN)] += shares.pop(member.name)
     return [(member, int(shares[member.name])) for member in reversed(kept)]

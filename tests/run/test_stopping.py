@@ -45,6 +45,8 @@ def test_what_was_not_reached_is_said():
     assert not run.stopped
     assert "of 1e+06" in run.shortfall
     assert "Allow more draws" in run.shortfall
+    assert "Allow more draws" in str(run.summary())
+    assert "1e+09 was asked for" in sample(num_draws=100, until=steppe.until(value=1e9)).shortfall
 
 
 def test_earlier_draws_count_when_a_run_is_continued(tmp_path):
@@ -137,6 +139,6 @@ def test_the_command_line_says_why_it_ended_and_what_it_missed(tmp_path, capsys)
         return left.value.code or 0
 
     assert call("run", "--out", tmp_path / "a", *small, "--num-draws", 50000, "--until-ess", 100) == 0
-    assert "Ended by ESS of U" in capsys.readouterr().err
+    assert "Ended by ESS of U" in capsys.readouterr().out
     assert call("run", "--out", tmp_path / "b", *small, "--num-draws", 50, "--until-ess", 1e6) == 1
     assert "`until` is not met" in capsys.readouterr().err

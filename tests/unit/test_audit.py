@@ -132,6 +132,14 @@ def test_an_adjusted_recipe_is_warned_of_where_the_gradient_explains_nothing():
         steppe.gwg().build(target)
 
 
+def test_the_next_levels_are_compared_where_levels_are_ordered():
+    """A Poisson distribution: far away its gradient is nats off, next to a count it says the odds."""
+    log_density = lambda x: jnp.sum(x * jnp.log(30.0) - jax.scipy.special.gammaln(x + 1))  # noqa: E731
+    target = steppe.Target(log_density, steppe.Counts(3, max_count=60))
+    steppe.dmala().build(target)  # a warning would fail the test
+    assert steppe.audit_gradient(target, KEY).explained > 0.8
+
+
 INFORMED = {"dmala": steppe.dmala, "gwg": steppe.gwg, "pas": steppe.pas}
 
 

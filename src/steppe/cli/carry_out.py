@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import jax
-from rich.console import Console
 
 from steppe.cli.output import fail, show_run
 from steppe.cli.resolve import is_own_code, make_adapt, make_observables, make_recipe, make_target
@@ -30,9 +29,7 @@ class Ends(NamedTuple):
 
 
 def show_ended(run: Run, as_json: bool) -> None:
-    """Show a run, why it ended early, and what it was meant to reach and did not."""
-    if run.stopped:
-        Console(stderr=True).print(f"Ended by {run.stopped}.", soft_wrap=True)
+    """Show a run; one that did not reach what it was meant to reach ends with a code of its own."""
     show_run(run, as_json)
     if run.shortfall:
         fail(run.shortfall, FOUND_SOMETHING)

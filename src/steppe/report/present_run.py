@@ -25,7 +25,8 @@ SHOWN_SETTINGS = ("recipe", "num_chains", "num_warmup", "num_draws", "thinning",
 def present_run(summary: "Summary") -> Results:
     """Return what a run says about itself as results."""
     diagnosis = summary.diagnosis
-    described = present_description(summary.run, summary.cost.seconds, diagnosis.findings[1:])
+    notes = [*diagnosis.findings[1:], *filter(None, [summary.end])]
+    described = present_description(summary.run, summary.cost.seconds, notes)
     provenance = described.provenance.model_copy(update={"model_evaluations": summary.cost.num_evaluations})
     return described.model_copy(
         update={

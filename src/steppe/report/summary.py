@@ -31,6 +31,9 @@ class Summary(Presented):
         Steps, model evaluations and seconds.
     diagnosis
         What is wrong, in sentences.
+    end
+        Why the run ended before all draws were made, or what `until` asked for and all of them did not reach,
+        in a sentence; or empty.
 
     Examples
     --------
@@ -45,6 +48,7 @@ class Summary(Presented):
     mixing: Mixing
     cost: Cost
     diagnosis: Diagnosis
+    end: str = ""
 
     def present(self) -> "Results":
         """Return verdict, facts and tables as results."""
@@ -62,6 +66,7 @@ class Summary(Presented):
             "num_draws": mixing.num_draws,
             "ok": self.diagnosis.ok,
             "findings": list(self.diagnosis.findings),
+            "end": self.end,
             "quantities": {one.name: _to_numbers(one) for one in mixing.quantities},
             "observables": {
                 one.name: {"autocorrelation_time": to_finite(one.pooled_time)} for one in mixing.streams

@@ -315,7 +315,8 @@ class Run:
         spent = count_cost(
             len(mixing.chain_means), num_rows, run.thinning, run.evaluations_per_step, self.seconds
         )
-        return Summary(run, mixing, spent, diagnose(mixing))
+        end = f"Ended by {self.stopped}." if self.stopped else self.shortfall
+        return Summary(run, mixing, spent, diagnose(mixing), end)
 
     def diagnose(self, observables: "Observables | None" = None, *, limit: float = 1.05) -> "Diagnosis":
         """Say whether the run can be relied on, and what is wrong; arguments as in `summary`."""

@@ -198,8 +198,10 @@ class Stopping:
 
     def describe_shortfall(self) -> str:
         """Say what was asked for and not reached; empty if nothing was, or all of it is."""
-        if self.reason or not self._until.needs_draws:
+        if self.reason:
             return ""
+        if not self._until.needs_draws:
+            return self._until.describe_shortfall(self._best)
         ess, rhat = self._draws.measure()
         wanted = [
             *([] if self._until.ess is None else [f"ESS of U {ess:.0f} of {self._until.ess:g}"]),

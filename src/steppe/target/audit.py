@@ -4,6 +4,9 @@ Gradient-guided samplers treat `gradient Â· jump` as an estimate of `U(after) âˆ
 log-density that branches on the value of a site (`x == 1`, a table look-up, a rounded index) the
 automatic gradient is exactly zero: Metropolis then still samples the right distribution, slowly, but an
 unadjusted sampler is silently wrong.
+
+Changes of a site to its nearest other levels are compared: of ordered levels those next to it, where a step
+goes; of unordered ones all.
 """
 
 import warnings
@@ -28,6 +31,8 @@ SEED = 0
 NUM_SITES = 64
 MIN_CORRELATION = 0.2
 COARSEST_RESOLUTION = 0.01
+# Squared jumps that differ by this fraction are as near.
+CLOSE = 1e-3
 # Nats: a prediction that is off by this much is wrong about the odds of a flip by a factor of e.
 USELESS_ERROR = 1.0
 MIN_EXPLAINED = 0.2
@@ -241,15 +246,19 @@ def _measure(target: Target, generator: np.random.Generator) -> Measured:
     others = np.where(domain.is_two_level, 1 - levels[:, sites, None], others)
     exists = (others < np.asarray(domain.num_levels)[sites][:, None]) & (others != levels[:, sites, None])
     found = _evaluate(target, levels, sites, np.where(exists, others, 0))
-    slopes, changed, values, gradients = (np.asarray(array, float) for array in found)
+    slopes, changed, values, gradients, jumps = (np.asarray(array, float) for array in found)
+    jumps = np.where(exists, jumps, np.inf)
+    is_near = jumps <= jumps.min(axis=2, keepdims=True) * (1 + CLOSE)
     inside = np.isfinite(values)
     with np.errstate(invalid="ignore"):
         differences = np.where(exists, changed - values[:, None, None], np.nan)
     usable = inside[:, None, None] & np.isfinite(differences)
     predicted, true = slopes[usable] / 2, differences[usable] / 2
+    near = is_near[usable]
+    undefined = GradientAudit(0, *[np.nan] * 6)
     is_finite = bool(np.isfinite(gradients[inside]).all())
     return Measured(
-        audit=_figures(predicted, true, values[inside]) if is_finite else GradientAudit(0, *[np.nan] * 6),
+        audit=_figures(predicted[near], true[near], values[inside]) if is_finite else undefined,
         largest=float(2 * np.abs(true).max(initial=0)),
         worst=float(np.abs(predicted - true).max(initial=0.0)),
         scale=float(max(np.abs(values[inside]).max(initial=0.0), np.abs(true).max(initial=0.0), 1.0)),
@@ -260,13 +269,11 @@ def _measure(target: Target, generator: np.random.Generator) -> Measured:
 
 
 @quick_jit
-def _evaluate(
-    target: Target, levels: ArrayLike, sites: ArrayLike, others: ArrayLike
-) -> tuple[Array, Array, Array, Array]:
-    """Predicted changes and log-densities after them by state, site and level; values and gradients."""
+def _evaluate(target: Target, levels: ArrayLike, sites: ArrayLike, others: ArrayLike) -> tuple[Array, ...]:
+    """Predicted changes and log-densities after them by state, site and level; values, gradients, jumps."""
     domain = target.domain
 
-    def at(position: Array, others: Array) -> tuple[Array, Array, Array, Array]:
+    def at(position: Array, others: Array) -> tuple[Array, ...]:
         value, gradient = target.value_and_grad(position)
         slopes = jnp.take_along_axis(domain.slopes(position, gradient)[sites], others, axis=1)
         set_site = jax.vmap(jax.vmap(domain.replace_sites, (None, None, 0)), (None, 0, 0))
@@ -275,6 +282,7 @@ def _evaluate(
             jax.vmap(jax.vmap(target.log_density))(set_site(position, jnp.asarray(sites), others)),
             value,
             gradient,
+            jnp.take_along_axis(domain.squared_jumps(position)[sites], others, axis=1),
         )
 
     return jax.vmap(at)(domain.from_levels(levels), jnp.asarray(others))

@@ -231,7 +231,7 @@ def compare_images(results: Results | None) -> Iterator[Compared]:
 def compare_networks(results: Results | None) -> Iterator[Compared]:
     """Test errors and training log-likelihoods; a prediction interval where there are several seeds."""
     for printed in EXPERIMENTS["bnn"].published:
-        data = str(printed["data"])
+        data = str(printed["table"])
         row = _find(results, f"published--{data}", sampler=printed["sampler"])
         for key in ("rmse", "likelihood"):
             what = f"{data} {printed['sampler']} {'test RMSE' if key == 'rmse' else 'training log-lik.'}"

@@ -51,6 +51,7 @@ PLAN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("runtime", {"scale": "quick"}),
     ("rbm", {"scale": "quick", "num_seeds": 20}),
     ("rbm", AS_PUBLISHED),
+    ("bnn", {**AS_PUBLISHED, "instance": "compas@printed", "num_seeds": 1}),
     ("bnn", {**AS_PUBLISHED, "instance": "news", "num_seeds": 1}),
     ("bnn", {**AS_PUBLISHED, "instance": "adult", "num_seeds": 1}),
     ("eta", {**AS_PUBLISHED, "num_seeds": 3}),
@@ -59,7 +60,7 @@ PLAN: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 # Put together whatever cells there are: all tables, as many seeds as any of them has.
 WHOLE = {
-    "bnn": {**AS_PUBLISHED, "instance": "compas,news,adult,blog", "num_seeds": 5},
+    "bnn": {**AS_PUBLISHED, "instance": "compas,compas@printed,news,adult,blog", "num_seeds": 5},
     "eta": {**AS_PUBLISHED, "num_seeds": 3},
     "rbm": AS_PUBLISHED,
     "runtime": AS_PUBLISHED,

@@ -12,7 +12,7 @@ from steppe.errors import RunError
 from steppe.targets import binary_network
 from steppe_edlp.bnn import run as protocol
 from steppe_edlp.bnn.chains import Heat, Logged, log_chains
-from steppe_edlp.bnn.tabular import Rows, find_requested, fit_baselines, load_rows
+from steppe_edlp.bnn.tabular import Asked, Rows, find_requested, fit_baselines, load_rows
 from steppe_edlp.engine import carry_out
 from steppe_edlp.experiment import EXPERIMENTS
 from steppe_edlp.figures import draw
@@ -55,16 +55,20 @@ def test_least_squares_beats_a_constant_where_y_is_linear():
 
 def test_tables_are_named_with_rows():
     full = Request(scale="full", instance="adult:5000, compas")
-    assert find_requested(full) == {"adult": 5000, "compas": None}
-    assert find_requested(Request()) == {"breast-cancer": None}
+    assert find_requested(full) == [Asked("adult", 5000), Asked("compas")]
+    assert find_requested(Request()) == [Asked("breast-cancer")]
+    printed = Request(instance="compas,compas@printed", scale="full")
+    assert find_requested(printed) == [Asked("compas"), Asked("compas", is_printed=True)]
     with pytest.raises(RunError, match="Did you mean compas"):
         find_requested(Request(instance="compass"))
     with pytest.raises(RunError, match="number of rows"):
         find_requested(Request(instance="compas:many"))
+    with pytest.raises(RunError, match="only `@printed` may follow"):
+        find_requested(Request(instance="compas@500"))
 
 
 def test_validation_rows_are_neither_trained_nor_tested_on():
-    rows = load_rows("breast-cancer", None, Request())
+    rows = load_rows(Asked("breast-cancer"), Request())
     kept = {row.tobytes() for row in rows.validation.x}
     assert not kept & {row.tobytes() for row in rows.fitted.x}
     assert not kept & {row.tobytes() for row in rows.test.x}
@@ -111,7 +115,7 @@ def test_times_are_reported_per_full_update(tmp_path):
     rows: dict[Any, dict[str, Any]] = {row["sampler"]: row for row in results.tables[0].rows}
     assert rows["edula_glu"]["per_call"] == pytest.approx(rows["edula_glu"]["milliseconds"].value / 2)
     assert rows["edula_glu"]["paper"] == pytest.approx(1.38)
-    assert len(results.verdicts) == 2
+    assert len(results.verdicts) == 4  # one claim more is about dmala, which is not run
     assert set(draw(results)) == {"timings"}
 
 
@@ -157,8 +161,8 @@ def test_well_posed_networks_are_averaged_after_cooling_and_scored_on_the_right_
 
 
 def test_rows_that_are_left_out_are_counted():
-    whole = load_rows("breast-cancer", None, Request())
-    part = load_rows("breast-cancer", 100, Request())
+    whole = load_rows(Asked("breast-cancer"), Request())
+    part = load_rows(Asked("breast-cancer", 100), Request())
     assert whole.is_whole
     assert not part.is_whole
     assert part.num_published == (len(whole.train), len(whole.test))

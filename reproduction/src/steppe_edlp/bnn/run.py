@@ -19,6 +19,9 @@ from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.wording import describe_recipe
 from steppe_edlp.work import Checkpoint, Content, Work
 
+# Hidden units of the network that the paper prints, over those that its numbers are from.
+PRINTED_WIDER = 5
+
 
 class OnTable(NamedTuple):
     """Answers on one table of data by sampler; arrays have one entry per seed."""
@@ -35,7 +38,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     size = experiment.size(request)
     seeds = request.seeds(size.num_seeds if request.is_sound else 1)
     names = request.chosen(experiment.samplers)
-    tables = [load_rows(name, number, request) for name, number in find_requested(request).items()]
+    tables = [load_rows(asked, request) for asked in find_requested(request)]
     found = [_sample(rows, request, size, work, seeds, names) for rows in tables]
     found = [one for one in found if one.published]
     names = [name for name in names if all(name in one.published for one in found)]
@@ -62,7 +65,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
         settings={
             **{f"rows of {rows.name}": len(rows.train) for rows in tables},
             **{
-                f"{name} on {one.rows.name}": words
+                f"{name} on {one.rows.label}": words
                 for one in found
                 for name, recipe in one.recipes.items()
                 if (words := describe_recipe(recipe))
@@ -99,7 +102,7 @@ def _sample(
 
     def do(kind: str, piece: Callable[..., Content], *arguments: Mapping[str, object]) -> dict[str, Content]:
         """Every sampler with every seed, the first axis of its answers counting seeds."""
-        keys = {(name, seed): f"{kind}-{rows.name}-{name}-{seed}" for seed in seeds for name in names}
+        keys = {(name, seed): f"{kind}-{rows.key}-{name}-{seed}" for seed in seeds for name in names}
         given = {name: [one[name] for one in arguments] for name in names}
         answers = work.all(
             {
@@ -118,9 +121,9 @@ def _sample(
     # A site of Gibbs looks at one hidden unit; as many as there are units are worth one evaluation.
     fair = make_recipes(size, rows.name, names, size.num_hidden)
     choices = work.all(
-        {f"choice-{rows.name}-{name}": partial(_choose, rows, size, fair[name]) for name in names}
+        {f"choice-{rows.key}-{name}": partial(_choose, rows, size, fair[name]) for name in names}
     )
-    chosen = {name: choices[f"choice-{rows.name}-{name}"] for name in names}
+    chosen = {name: choices[f"choice-{rows.key}-{name}"] for name in names}
     steepness = {name: chosen[name]["steepness"] for name in names}
     return OnTable(rows, recipes, published, do("posed", _run_posed, fair, steepness), chosen)
 
@@ -133,7 +136,9 @@ def _run_published(
     rows: Rows, seed: int, size: SimpleNamespace, recipe: Recipe, *, checkpoint: Checkpoint | None = None
 ) -> Content:
     """The paper's network; every log point counts once under its protocol, the last half soundly."""
-    target = binary_network(rows.train.x, rows.train.y, size.num_hidden, preset="published")
+    num_hidden = size.num_hidden * (PRINTED_WIDER if rows.is_printed else 1)
+    preset = "printed" if rows.is_printed else "published"
+    target = binary_network(rows.train.x, rows.train.y, num_hidden, preset=preset)
     counts = {"num_chains": size.num_chains, "num_points": size.num_points}
     found = log_chains(target, recipe, rows.test.x, seed, **counts, checkpoint=checkpoint)
     errors = np.sqrt(np.mean((found.outputs - rows.test.y) ** 2, axis=1))
@@ -187,7 +192,7 @@ def _choose(rows: Rows, size: SimpleNamespace, recipe: Recipe) -> Content:
 
 
 def _describe_published(one: OnTable) -> list[Row]:
-    shared = {"data": one.rows.name, "num_train": len(one.rows.train)}
+    shared = {"data": one.rows.label, "table": one.rows.name, "num_train": len(one.rows.train)}
     rows: list[Row] = []
     for name, part in one.published.items():
         row: Row = {**shared, "sampler": name, "acceptance": float(part["acceptance"].mean())}
@@ -220,7 +225,7 @@ def _with_spread(part: Content, key: str) -> Estimate:
 
 def _describe_posed(one: OnTable) -> list[Row]:
     counts = {"num_train": len(one.rows.fitted), "num_validation": len(one.rows.validation)}
-    shared = {"data": one.rows.name, **counts}
+    shared = {"data": one.rows.label, **counts}
     rows = [
         {
             **shared,

@@ -14,6 +14,25 @@ PAPER_TABLES = ("compas", "news", "adult", "blog")
 EMBEDDED = "breast-cancer"
 QUICK_ROWS = 500
 LEAST_VALIDATION = 0.05  # fraction of the training rows; the published splits set aside 1 %
+PRINTED = "printed"
+
+
+class Asked(NamedTuple):
+    """A table that is asked for.
+
+    Attributes
+    ----------
+    name
+        Of the table.
+    num_rows
+        At most so many training rows; `None` for all.
+    is_printed
+        Whether for the network that the paper prints, not the one that its numbers are from.
+    """
+
+    name: str
+    num_rows: int | None = None
+    is_printed: bool = False
 
 
 class Rows(NamedTuple):
@@ -31,6 +50,8 @@ class Rows(NamedTuple):
         Training and test rows of the whole table.
     digests
         Of the files.
+    is_printed
+        Whether the paper's network is the one it prints: 500 hidden units and `U = −Σ (f − y)²`.
     """
 
     name: str
@@ -40,6 +61,17 @@ class Rows(NamedTuple):
     validation: Split
     num_published: tuple[int, int]
     digests: dict[str, str]
+    is_printed: bool = False
+
+    @property
+    def key(self) -> str:
+        """What its cells are called."""
+        return f"{self.name}-{PRINTED}" if self.is_printed else self.name
+
+    @property
+    def label(self) -> str:
+        """What it is called in words."""
+        return f"{self.name}, network as {PRINTED}" if self.is_printed else self.name
 
     @property
     def is_whole(self) -> bool:
@@ -47,24 +79,29 @@ class Rows(NamedTuple):
         return (len(self.train), len(self.test)) == self.num_published
 
 
-def find_requested(request: Request) -> dict[str, int | None]:
-    """Tables asked for and how many rows of each: `--instance compas` or `--instance adult:5000,news`."""
+def find_requested(request: Request) -> list[Asked]:
+    """Tables asked for: `--instance compas`, `adult:5000,news` with fewer rows, or `compas@printed`."""
+    limit = QUICK_ROWS if request.is_quick else None
     if request.instance is None:
-        if request.data is None:
-            return {EMBEDDED: None}
-        return dict.fromkeys(PAPER_TABLES, QUICK_ROWS if request.is_quick else None)
-    found = {}
+        return [Asked(EMBEDDED)] if request.data is None else [Asked(name, limit) for name in PAPER_TABLES]
+    found = []
     for word in request.instance.split(","):
-        name, _, rows = word.strip().partition(":")
+        rest, at, variant = word.strip().partition("@")
+        name, _, rows = rest.partition(":")
         if rows and not (rows.isdigit() and int(rows) >= 2):
             raise RunError(f"`--instance {word}` must end in a number of rows, at least 2; got {rows!r}.")
-        limit = QUICK_ROWS if request.is_quick else None
-        found[find_name(name, (*PAPER_TABLES, EMBEDDED), "table")] = int(rows) if rows else limit
+        if at and variant != PRINTED:
+            raise RunError(
+                f"`--instance {word}`: only `@{PRINTED}` may follow a table; got {'@' + variant!r}."
+            )
+        name = find_name(name, (*PAPER_TABLES, EMBEDDED), "table")
+        found.append(Asked(name, int(rows) if rows else limit, bool(at)))
     return found
 
 
-def load_rows(name: str, num_rows: int | None, request: Request) -> Rows:
+def load_rows(asked: Asked, request: Request) -> Rows:
     """Load a table and part its rows."""
+    name, num_rows, is_printed = asked
     is_papers = name in PAPER_TABLES
     data = datasets.load(name, data=request.data, as_published=is_papers)
     train = _take(data.train, num_rows)
@@ -74,7 +111,7 @@ def load_rows(name: str, num_rows: int | None, request: Request) -> Rows:
         cut = len(train) - max(1, len(train) // 10)
         fitted, validation = _take(train, cut), Split(train.x[cut:], train.y[cut:])
     whole = len(data.train), len(data.test)
-    return Rows(name, train, test, fitted, validation, whole, find_digests(data))
+    return Rows(name, train, test, fitted, validation, whole, find_digests(data), is_printed)
 
 
 def _take(split: Split, number: int | None) -> Split:

@@ -21,7 +21,7 @@ from steppe.results import Estimate
 from steppe.run.simulate import simulate
 from steppe.target import Target
 from steppe.targets.binary_network import binary_network
-from steppe_edlp.bnn.tabular import EMBEDDED, Rows, load_rows
+from steppe_edlp.bnn.tabular import EMBEDDED, Asked, Rows, load_rows
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.work import Content, Work
@@ -34,7 +34,7 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     """Carry out the experiment on Adult where data are given, else on a small table."""
     size, recipes = experiment.size(request), experiment.make_recipes(request)
     table = EMBEDDED if request.data is None else "adult"
-    rows = load_rows(table, size.num_rows if request.is_quick else None, request)
+    rows = load_rows(Asked(table, size.num_rows if request.is_quick else None), request)
     measured = work.all({"timings": partial(_time, rows, recipes, size, request.seed)}, at_once=1)["timings"]
     described = [_describe(name, recipe, measured, size) for name, recipe in recipes.items()]
     return Found(

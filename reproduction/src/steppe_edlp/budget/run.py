@@ -1,6 +1,6 @@
 """Alternatives under a budget: which affordable solutions equal gradients find, and how alike they are."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import product
 from types import SimpleNamespace
@@ -17,7 +17,9 @@ from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.simulate import Count, simulate
-from steppe_edlp.budget.tours import Instance, make_instance, number_cycles
+from steppe_edlp.budget.instance import Instance
+from steppe_edlp.budget.planted import make_planted
+from steppe_edlp.budget.tours import make_tours
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.work import Content, Work
@@ -26,7 +28,9 @@ PILOT_SEEDS = range(1000, 1004)
 # Annealed, the coupling variance falls from so many times its own to its own.
 ANNEALED_FROM = 16.0
 RIVAL = "dmala"
+TIED = 1e-9
 MEASURES = ("found", "log_density", "first_robust", "near")
+PROBLEMS: dict[str, Callable[..., Instance]] = {"tours": make_tours, "planted": make_planted}
 
 
 class Variant(NamedTuple):
@@ -62,36 +66,73 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     size = experiment.size(request)
     seeds = request.seeds(size.num_instances)
     names = [name for name, one in VARIANTS.items() if one.sampler in request.chosen(experiment.samplers)]
-    kept = work.all({_to_key(name): partial(_measure, name, seeds, size) for name in names})
-    answers = {name: kept[_to_key(name)] for name in names if _to_key(name) in kept}
-    instances = [_make(seed, size) for seed in seeds]
-    matched = {
-        name: match_sets(one["sets"], answers.get(RIVAL, one)["sets"], instances)
-        for name, one in answers.items()
-    }
-    recipes = {name: _make_recipe(VARIANTS[name], one["setting"]) for name, one in answers.items()}
+    pieces = {(problem, name): _to_key(problem, name) for problem in PROBLEMS for name in names}
+    kept = work.all({key: partial(_measure, *which, seeds, size) for which, key in pieces.items()})
+    parts = [
+        _Compared.of(
+            problem, seeds, size, {name: kept[key] for (of, name), key in pieces.items() if of == problem}
+        )
+        for problem in PROBLEMS
+    ]
     return Found(
-        rows={"tours": [_describe(name, answers[name], matched[name], recipes[name]) for name in answers]},
+        rows={"alternatives": [row for part in parts for row in part.describe()]},
         facts={
-            "num_affordable": float(np.mean([len(one.affordable) for one in instances])),
             "size": size,
+            **{
+                f"num_{part.problem}": np.mean([len(one.affordable) for one in part.instances])
+                for part in parts
+            },
         },
         arrays={
-            "nearer": np.stack([one["other_distance"] - one["distance"] for one in matched.values()]),
-            "found": np.stack([answer["found"] for answer in answers.values()]),
+            "nearer": np.stack([part.find_lead(name) for part in parts for name in part.answers]),
+            "found": np.stack([one["found"] for part in parts for one in part.answers.values()]),
         },
-        recipes=recipes,
+        recipes={f"{name} on {part.problem}": one for part in parts for name, one in part.recipes.items()},
         seeds=seeds,
-        model_evaluations=len(answers) * len(seeds) * size.num_chains * size.num_gradients,
+        model_evaluations=len(names) * len(seeds) * size.num_chains * sum(size.num_gradients.values()),
     )
 
 
-def _to_key(name: str) -> str:
-    return name.replace(", ", "-").replace(" ", "-").replace("η", "eta")
+class _Compared(NamedTuple):
+    """Answers of all variants on one problem, each beside those of the rival."""
+
+    problem: str
+    instances: list[Instance]
+    answers: Mapping[str, Content]
+    matched: Mapping[str, Mapping[str, np.ndarray]]
+    recipes: Mapping[str, Recipe]
+
+    @classmethod
+    def of(
+        cls, problem: str, seeds: Sequence[int], size: SimpleNamespace, answers: Mapping[str, Content]
+    ) -> "_Compared":
+        """Match the sets of every variant with those of the rival."""
+        instances = [_make(problem, seed, size) for seed in seeds]
+        matched = {
+            name: match_sets(one["sets"], answers.get(RIVAL, one)["sets"], instances)
+            for name, one in answers.items()
+        }
+        recipes = {name: _make_recipe(VARIANTS[name], one["setting"]) for name, one in answers.items()}
+        return cls(problem, instances, answers, matched, recipes)
+
+    def find_lead(self, name: str) -> np.ndarray:
+        """By how much solutions of a variant are nearer to each other than the rival's."""
+        return self.matched[name]["other_distance"] - self.matched[name]["distance"]
+
+    def describe(self) -> list[Row]:
+        """One row for each variant."""
+        return [
+            {"problem": self.problem, **_describe(name, self.answers[name], self.matched[name])}
+            for name in self.answers
+        ]
 
 
-def _make(seed: int, size: SimpleNamespace) -> Instance:
-    return make_instance(seed, size.tolerance, size.inverse_temperature)
+def _to_key(problem: str, name: str) -> str:
+    return f"{problem}-{name}".replace(", ", "-").replace(" ", "-").replace("η", "eta")
+
+
+def _make(problem: str, seed: int, size: SimpleNamespace) -> Instance:
+    return PROBLEMS[problem](seed, tolerance=size.tolerance[problem])
 
 
 def _make_recipe(variant: Variant, setting: Mapping[str, float]) -> Recipe:
@@ -108,15 +149,15 @@ def list_settings(variant: Variant, size: SimpleNamespace) -> list[dict[str, flo
     return [dict(zip(grid, numbers, strict=True)) for numbers in product(*grid.values())]
 
 
-def _measure(name: str, seeds: Sequence[int], size: SimpleNamespace) -> Content:
+def _measure(problem: str, name: str, seeds: Sequence[int], size: SimpleNamespace) -> Content:
     """Choose a setting on pilot instances, and measure fresh ones with it."""
     variant, best = VARIANTS[name], None
     for setting in list_settings(variant, size):
-        found = [_walk_instance(variant, setting, seed, size)["found"] for seed in PILOT_SEEDS]
+        found = [_walk_instance(problem, variant, setting, seed, size)["found"] for seed in PILOT_SEEDS]
         if best is None or np.mean(found) > best[0]:
             best = float(np.mean(found)), setting
     assert best is not None
-    walked = [_walk_instance(variant, best[1], seed, size) for seed in seeds]
+    walked = [_walk_instance(problem, variant, best[1], seed, size) for seed in seeds]
     return {
         **{key: np.asarray([one[key] for one in walked], float) for key in MEASURES},
         "sets": [one["set"] for one in walked],
@@ -126,35 +167,34 @@ def _measure(name: str, seeds: Sequence[int], size: SimpleNamespace) -> Content:
 
 
 def _walk_instance(
-    variant: Variant, setting: Mapping[str, float], seed: int, size: SimpleNamespace
+    problem: str, variant: Variant, setting: Mapping[str, float], seed: int, size: SimpleNamespace
 ) -> dict[str, Any]:
-    """What the chains of one sampler find on one instance from random tours."""
-    instance, recipe = _make(seed, size), _make_recipe(variant, setting)
+    """What the chains of one sampler find on one instance from random solutions."""
+    instance, recipe = _make(problem, seed, size), _make_recipe(variant, setting)
     sampler = recipe.build(instance.target, audit=False)
-    num_steps = round(size.num_gradients / sampler.evaluations_per_step)
+    num_gradients = size.num_gradients[problem]
+    num_steps = round(num_gradients / sampler.evaluations_per_step)
     key_start, key = jax.random.split(jax.random.key(seed))
-    starts = instance.target.starts(key_start, size.num_chains)
+    starts = instance.draw_starts(key_start, size.num_chains)
     ends = None
     if variant.is_annealed:
         last = float(setting["coupling_variance"])
         ends = jnp.asarray([ANNEALED_FROM * last, last])
-    tours = np.asarray(_walk(sampler, starts, key, num_steps, ends, reads_center=variant.reads_center))
-    return judge(number_cycles(tours), instance, size.num_gradients)
+    positions = np.asarray(_walk(sampler, starts, key, num_steps, ends, reads_center=variant.reads_center))
+    return judge(instance.number(positions), instance, num_gradients)
 
 
 @partial(quick_jit, static_argnames=("num_steps", "reads_center"))
 def _walk(
     sampler: Sampler, starts: Array, key: Array, num_steps: int, ends: Array | None, *, reads_center: bool
 ) -> Array:
-    """Tours of every chain and step."""
+    """Positions, or rounded centers, of every chain and step."""
 
-    def see(sampler: Sampler, state: SamplerState, _: StepInfo) -> Array:
-        target: Any = sampler.target
-        read = state.position
-        if reads_center:
-            assert state.center is not None
-            read = (state.center > 0.5).astype(read.dtype)
-        return target.city_of_corner[target.corners(read)].astype(jnp.int8)
+    def see(_: Sampler, state: SamplerState, __: StepInfo) -> Array:
+        if not reads_center:
+            return state.position.astype(jnp.int8)
+        assert state.center is not None
+        return (state.center > 0.5).astype(jnp.int8)
 
     def fall(step: Count) -> dict[str, Array]:
         assert ends is not None
@@ -166,13 +206,13 @@ def _walk(
     return simulate(sampler, key, states, num_steps, observe=see, schedule=schedule).observed
 
 
-def judge(cycles: np.ndarray, instance: Instance, num_gradients: int) -> dict[str, Any]:
+def judge(numbers: np.ndarray, instance: Instance, num_gradients: int) -> dict[str, Any]:
     """What a run found.
 
     Parameters
     ----------
-    cycles
-        Numbers of the tours of every chain and step, −1 for none.
+    numbers
+        Of the solutions of every chain and step, −1 for none.
     instance
         What was sampled.
     num_gradients
@@ -181,25 +221,24 @@ def judge(cycles: np.ndarray, instance: Instance, num_gradients: int) -> dict[st
     Returns
     -------
     dict
-        `found`: fraction of the affordable tours that any chain met. `near`: mean number of affordable tours
-        close to those. `first_robust`: mean gradients of a chain until it met one of the tenth with most of
+        `found`: fraction of the affordable solutions that any chain met. `near`: mean number of affordable
+        ones near those. `first_robust`: mean gradients of a chain until it met one of the tenth with most of
         them, at most the whole run. `log_density`: mean over the second half. `set`: those met.
     """
-    place = np.full(len(instance.costs) + 1, -1)
+    place = np.full(len(instance.excess) + 1, -1)
     place[instance.affordable] = np.arange(len(instance.affordable))
-    met = place[cycles]
+    met, num_near = place[numbers], instance.num_near
     kept = np.unique(met[met >= 0])
-    is_robust = np.append(instance.num_near >= np.quantile(instance.num_near, 0.9), False)
+    is_robust = np.append(num_near >= np.quantile(num_near, 0.9), False)
     hits = is_robust[met]
-    first = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, cycles.shape[1])
-    late = cycles[:, cycles.shape[1] // 2 :]
+    first = np.where(hits.any(axis=1), hits.argmax(axis=1) + 1, numbers.shape[1])
+    late = numbers[:, numbers.shape[1] // 2 :]
     late = late[late >= 0]
-    beta = float(instance.target.inverse_temperature)
     return {
         "found": len(kept) / len(instance.affordable),
-        "near": float(instance.num_near[kept].mean()) if len(kept) else 0.0,
-        "first_robust": float(first.mean()) * num_gradients / cycles.shape[1],
-        "log_density": -beta * float(instance.costs[late].mean()) if len(late) else -np.inf,
+        "near": float(num_near[kept].mean()) if len(kept) else 0.0,
+        "first_robust": float(first.mean()) * num_gradients / numbers.shape[1],
+        "log_density": float(instance.log_density[late].mean()) if len(late) else -np.inf,
         "set": kept.astype(np.int64),
     }
 
@@ -207,27 +246,29 @@ def judge(cycles: np.ndarray, instance: Instance, num_gradients: int) -> dict[st
 def match_sets(
     own: Sequence[np.ndarray], others: Sequence[np.ndarray], instances: Sequence[Instance]
 ) -> dict[str, np.ndarray]:
-    """How alike tours of two samplers are when both show as many of them, of the same costs.
+    """How alike solutions of two samplers are when both show as many of them, equally good.
 
-    The smaller set of an instance gives the costs; of the other, the tours nearest to them in turn. Instances
-    where one set has less than two tours say nothing and are NaN.
+    The smaller set of an instance says how good; of the other, those nearest to that are taken in turn.
+    Instances where one set has less than two solutions say nothing and are NaN.
 
     Parameters
     ----------
     own, others
-        Affordable tours that two samplers met, by instance, as places in `affordable`.
+        Affordable solutions that two samplers met, by instance, as places in `affordable`.
     instances
         What was sampled.
 
     Returns
     -------
     dict
-        One number per instance: mean `distance` and `diameter` of the first sampler's set in edges, its mean
-        `cost` over the best, the `number` of tours, and `other_distance`, `other_diameter` and `other_cost`.
+        One number per instance: mean `distance` and `diameter` of the first sampler's set, its mean `cost`
+        over the best, the `number` of solutions, and `other_distance`, `other_diameter` and `other_cost`.
     """
     rows = []
     for first, second, instance in zip(own, others, instances, strict=True):
-        costs = instance.costs[instance.affordable] / instance.costs.min() - 1
+        # Of equally good solutions any may be taken, but not those that happen to be numbered first.
+        costs = instance.excess[instance.affordable]
+        costs = costs + TIED * np.random.default_rng(0).random(len(costs))
         wanted = costs[min(first, second, key=len)]
         row = {"number": float(len(wanted))}
         for prefix, places in (("", first), ("other_", second)):
@@ -250,7 +291,7 @@ def _match(costs: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.asarray(chosen, int)
 
 
-def _describe(name: str, answer: Content, matched: Mapping[str, np.ndarray], recipe: Recipe) -> Row:
+def _describe(name: str, answer: Content, matched: Mapping[str, np.ndarray]) -> Row:
     row: Row = {"sampler": name, **{key: answer[key] for key in MEASURES}}
     is_matched = np.isfinite(matched["distance"])
     shown = is_matched if is_matched.any() else np.ones_like(is_matched)

@@ -1,21 +1,24 @@
 """Alternatives under a budget: what counts as found, as alike and as robust."""
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from steppe_edlp.budget import run as protocol
-from steppe_edlp.budget.tours import CYCLES, NUM_CITIES, make_instance, number_cycles
+from steppe_edlp.budget.planted import make_planted
+from steppe_edlp.budget.tours import CYCLES, NUM_CITIES, make_tours, number_cycles
 
-INSTANCE = make_instance(0, 0.3, 1.0)
+INSTANCE = make_tours(0, tolerance=0.3)
+COSTS = -INSTANCE.log_density
 
 
 def test_costs_of_all_cycles_are_those_of_the_target():
     some = np.arange(0, len(CYCLES), 500)
     positions = np.stack([INSTANCE.target.position(CYCLES[place]) for place in some])
-    np.testing.assert_allclose(INSTANCE.target.cost(positions), INSTANCE.costs[some], rtol=1e-6)
-    np.testing.assert_array_equal(number_cycles(INSTANCE.target.tour(positions)), some)
+    np.testing.assert_allclose(INSTANCE.target.cost(positions), COSTS[some], rtol=1e-6)
+    np.testing.assert_array_equal(INSTANCE.number(positions), some)
 
 
 def test_a_cycle_has_one_number_wherever_it_begins_and_no_tour_has_none():
@@ -28,7 +31,7 @@ def test_a_cycle_has_one_number_wherever_it_begins_and_no_tour_has_none():
 
 
 def test_distances_count_edges_with_their_directions():
-    assert INSTANCE.costs[INSTANCE.affordable].max() <= 1.3 * INSTANCE.costs.min()
+    assert COSTS[INSTANCE.affordable].max() <= 1.3 * COSTS.min()
     assert (np.diag(INSTANCE.distances) == 0).all()
     first, second = CYCLES[INSTANCE.affordable[:2]]
     edges = [set(zip(tour, np.roll(tour, -1), strict=True)) for tour in (first, second)]
@@ -36,9 +39,25 @@ def test_distances_count_edges_with_their_directions():
     np.testing.assert_array_equal(INSTANCE.num_near, (INSTANCE.distances <= 3).sum(axis=1) - 1)
 
 
+def test_planted_states_have_the_log_density_of_the_target_and_the_plateau_is_robust():
+    planted = make_planted(3, tolerance=3.0)
+    states = planted.target.domain.enumerate()
+    some = np.arange(0, len(states), 999)
+    np.testing.assert_array_equal(planted.number(states[some]), some)
+    values = [float(planted.target.log_density(states[place])) for place in some]
+    np.testing.assert_allclose(planted.log_density[some], values, rtol=1e-5)
+    np.testing.assert_allclose(planted.excess[some], planted.log_density.max() - values, rtol=1e-4)
+    bits = np.asarray(states)[planted.affordable]
+    assert planted.distances[0, 1] == np.abs(bits[0] - bits[1]).sum()
+    top = planted.log_density[planted.affordable[np.argmax(planted.num_near)]]
+    assert planted.excess[planted.affordable].max() <= 3.0
+    assert planted.num_near.max() == 14 + 91  # in its middle all changes of one or two bits are affordable
+    assert top < planted.log_density.max() - 0.5
+
+
 def test_what_a_run_met_is_counted_once_and_the_first_robust_tour_in_gradients():
     robust = INSTANCE.affordable[np.argmax(INSTANCE.num_near)]
-    dear = int(np.argmax(INSTANCE.costs))
+    dear = int(np.argmax(COSTS))
     cycles = np.full((2, 10), dear)
     cycles[0, 4:6] = robust
     cycles[1, 0] = -1
@@ -46,7 +65,7 @@ def test_what_a_run_met_is_counted_once_and_the_first_robust_tour_in_gradients()
     assert found["found"] == pytest.approx(1 / len(INSTANCE.affordable))
     assert found["first_robust"] == pytest.approx((10 + 20) / 2)  # the fifth of ten steps, and never
     assert found["near"] == INSTANCE.num_near.max()
-    late = (9 * INSTANCE.costs[dear] + INSTANCE.costs[robust]) / 10
+    late = (9 * COSTS[dear] + COSTS[robust]) / 10
     assert found["log_density"] == pytest.approx(-late)
 
 
@@ -63,11 +82,15 @@ def test_sets_are_compared_at_equal_number_and_cost():
 @pytest.mark.slow
 def test_every_variant_runs_at_its_own_settings(tmp_path):
     size = SimpleNamespace(
-        num_chains=2, tolerance=0.1, inverse_temperature=1.0, num_gradients=40, step_sizes=[0.15],
-        coupling_variances=[0.5], center_step_sizes=[0.1],
-    )  # fmt: skip
-    for name, variant in protocol.VARIANTS.items():
-        answer = protocol._measure(name, [0, 1], size)
+        num_chains=2,
+        tolerance={"tours": 0.1, "planted": 3.0},
+        num_gradients={"tours": 40, "planted": 40},
+        step_sizes=[0.15],
+        coupling_variances=[0.5],
+        center_step_sizes=[0.1],
+    )
+    for (name, variant), problem in product(protocol.VARIANTS.items(), protocol.PROBLEMS):
+        answer = protocol._measure(problem, name, [0, 1], size)
         assert set(answer["setting"]) <= {"step_size", "coupling_variance", "center_step_size"}
         assert len(answer["sets"]) == 2
         assert ("center_step_size" in answer["setting"]) == (variant.sampler == "edmala")

@@ -59,6 +59,14 @@ def test_explicit_weights_are_read_in_every_form(tmp_path, form):
     np.testing.assert_array_equal(datasets.read_tsplib(path).distances, MATRIX)
 
 
+def test_weights_below_zero_are_kept_in_every_form(tmp_path):
+    for form, weights in FORMS.items():
+        path = tmp_path / form
+        values = " ".join(f"{-v:g}" for v in weights)
+        path.write_text(f"{HEAD.format(form)}EDGE_WEIGHT_SECTION\n{values}\nEOF\n")
+        np.testing.assert_array_equal(datasets.read_tsplib(path).distances, -MATRIX)
+
+
 def test_asymmetric_instances_keep_their_direction(tmp_path):
     text = HEAD.format("FULL_MATRIX").replace("DIMENSION : 4", "DIMENSION: 3").replace("TSP", "ATSP")
     path = tmp_path / "own.atsp"

@@ -60,6 +60,10 @@ TSPLIB = {
     "half a city": cities("1.5 0 0\n2 1 0\n3 0 1\n"),
     "one city too many": cities(THREE + "4 1 1\n"),
     "unknown type": cities(THREE, kind="EUC_9D"),
+    "infinite distance": cities("1 1e308 0\n2 -1e308 0\n3 0 1\n"),
+    "squares that overflow": cities("1 1e200 0\n2 0 0\n3 0 1\n", kind="ATT"),
+    "latitude of 91 degrees": cities("1 91 0\n2 1 0\n3 0 1\n", kind="GEO"),
+    "longitude of -181 degrees": cities("1 0 -181\n2 1 0\n3 0 1\n", kind="GEO"),
     "terminal commands": cities("1 \x1b[31m 0\n2 1 0\n3 0 1\n"),
     "a very long line": cities("1 " + "9" * 100_000 + "x 0\n2 1 0\n3 0 1\n"),
 }
@@ -158,3 +162,9 @@ def test_news_with_an_impossible_count_is_refused(tmp_path, monkeypatch, value):
     (folder / "OnlineNewsPopularity.csv").write_text("\n".join([header, *rows]))
     with pytest.raises(DataError, match="OnlineNewsPopularity"):
         tabular.load_news(Lookup(data=tmp_path, download=False), as_published=False)
+
+
+def test_a_refusal_names_its_file_once(tmp_path):
+    said = refuse(datasets.read_tsplib, tmp_path / "own", TSPLIB["nan weight"])
+    assert said.count("own") == 1
+    assert said.endswith("number.")

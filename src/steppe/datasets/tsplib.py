@@ -32,6 +32,7 @@ EARTH_RADIUS = 6378.388
 TSPLIB_PI = 3.141592  # TSPLIB fixes these digits; optima depend on them
 
 MAX_CITIES = 20_000  # 3 GB of distances
+MAX_DEGREES = (90, 180)  # of latitude and longitude
 ROWS_AT_A_TIME = 64
 FORM = re.compile(r"(UPPER|LOWER)(_DIAG)?_(ROW|COL)")
 
@@ -153,6 +154,8 @@ def _parse(what: str, text: str) -> TspInstance:
             raise ValueError(f"it has no NODE_COORD_SECTION, which EDGE_WEIGHT_TYPE {kind} needs")
         else:
             distances = distances_between(coordinates, kind)
+    except DataError:  # which names the file and the line
+        raise
     except ValueError as error:
         raise DataError(f"{what} is not a TSPLIB instance that can be read: {error}.") from error
     name = fields.get("NAME") or Path(what).stem
@@ -264,7 +267,7 @@ def explicit_distances(values: np.ndarray, num_cities: int, form: str) -> np.nda
     where = np.triu_indices(num_cities, offset) if is_upper else np.tril_indices(num_cities, -offset)
     matrix = np.zeros((num_cities, num_cities))
     matrix[where] = values
-    matrix = np.maximum(matrix, matrix.T)
+    matrix += matrix.T  # not the larger of both, which is 0 where a weight is negative
     np.fill_diagonal(matrix, 0)
     return matrix
 
@@ -282,11 +285,20 @@ def distances_between(coordinates: np.ndarray, kind: str) -> np.ndarray:
     between = _FUNCTIONS.get(kind)
     if between is None:
         raise ValueError(f"EDGE_WEIGHT_TYPE {kind!r} is unknown")
+    if kind == "GEO" and not (np.abs(coordinates) <= MAX_DEGREES).all():
+        city = 1 + int((np.abs(coordinates) > MAX_DEGREES).any(axis=1).argmax())
+        raise ValueError(
+            f"city {city} lies at {coordinates[city - 1].tolist()}, and degrees of EDGE_WEIGHT_TYPE GEO are "
+            "at most 90 of latitude and 180 of longitude"
+        )
     distances = np.empty((len(coordinates),) * 2)
     for start in range(0, len(coordinates), ROWS_AT_A_TIME):  # temporaries stay small beside the matrix
         rows = slice(start, start + ROWS_AT_A_TIME)
-        distances[rows] = between(coordinates[rows, None], coordinates[None])
+        with np.errstate(over="ignore", invalid="ignore"):
+            distances[rows] = between(coordinates[rows, None], coordinates[None])
     np.fill_diagonal(distances, 0)
+    if not np.isfinite(distances).all():
+        raise ValueError("cities are so far apart that a distance is not a finite number")
     return distances
 
 

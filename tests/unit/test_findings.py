@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from steppe import Categorical
+from steppe import Categorical, Ordinal
 from steppe.diagnostics.findings import diagnose
 from steppe.diagnostics.mixing import assess
 from steppe.diagnostics.swaps import Swaps, judge_swaps
@@ -64,6 +64,60 @@ def test_label_switching_is_named_with_the_exchange_instead_of_tempering():
     assert findings[0].startswith("Converged up to relabelling")
     assert "chain 1 (0, 1, … are 1, 2, 0)" in findings[0]
     assert not any("temper" in finding for finding in findings)
+
+
+def settled_chains(orders, num_draws=400) -> np.ndarray:
+    """Chains that are in one state but for a few draws, the last in that state alone, up to names."""
+    common = np.array([0, 1, 2, 0, 1, 2])
+    draws = np.repeat(np.repeat(common[None, None], num_draws, axis=1), len(orders), axis=0)
+    for chain in range(len(orders) - 1):
+        draws[chain, 50 * chain + 20 :: 97, chain] = (draws[chain, 0, chain] + 1) % 3
+    return np.stack([np.asarray(order)[own] for order, own in zip(orders, draws, strict=True)]).astype(
+        np.uint8
+    )
+
+
+ORDERS = [(0, 1, 2), (1, 2, 0), (0, 1, 2), (2, 1, 0)]
+
+
+def test_chains_that_hardly_leave_one_state_up_to_names_are_label_switching_and_not_to_be_tempered():
+    levels = settled_chains(ORDERS)
+    heights = np.where((levels == levels[:, :1]).all(axis=2), -3.0, -5.0).astype(np.float32)
+    trace = trace_of(levels, Categorical(6, 3), log_density=heights)
+    diagnosis = diagnose(assess(trace))
+    assert not diagnosis.ok
+    assert diagnosis.findings[0].startswith("Label switching: each chain is most of the time in one state")
+    assert "chain 1 (0, 1, … are 1, 2, 0); chain 3 (0, 1, … are 2, 1, 0)" in diagnosis.findings[0]
+    assert "as chain 3 never left it: run longer" in diagnosis.findings[0]
+    assert not any("or temper" in finding or "converged" in finding for finding in diagnosis.findings)
+
+
+@pytest.mark.parametrize(
+    ("orders", "higher", "domain"),
+    [
+        (ORDERS, 1.0, Categorical(6, 3)),  # the exchange is no symmetry of the target
+        ([(0, 1, 2)] * 4, 0.0, Categorical(6, 3)),  # there is none
+        (ORDERS, 0.0, Ordinal(6, 3)),  # levels are numbers
+        ([(0, 1, 2), (0, 0, 2), (0, 1, 2), (0, 1, 2)], 0.0, Categorical(6, 3)),  # two levels become one
+    ],
+)
+def test_other_chains_that_hardly_move_are_no_label_switching(orders, higher, domain):
+    levels = settled_chains(orders)
+    heights = np.where((levels == levels[:, :1]).all(axis=2), -3.0, -5.0).astype(np.float32)
+    heights[1] += higher
+    findings = find(trace_of(levels, domain, log_density=heights))
+    assert findings[0].startswith("Chain 3 never moved")
+    assert not any("Label switching" in finding for finding in findings)
+
+
+def test_defects_come_before_chains_that_have_not_converged():
+    trace = trace_of(slow_bits(60), log_density=np.random.default_rng(0).normal(size=(4, 60)))
+    count = np.zeros((4, 60), int)
+    count[1, 7] = 3
+    first, second, *rest = find(trace, num_nonfinite=count)
+    assert first.startswith("3 proposals had a log-density or gradient that is not a number")
+    assert second.endswith("Run longer.")
+    assert not any("not a number" in finding for finding in rest)
 
 
 def test_modes_that_no_exchange_of_levels_brings_together_are_no_label_switching():

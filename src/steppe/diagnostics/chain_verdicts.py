@@ -53,6 +53,10 @@ class ChainVerdicts(NamedTuple):
         first chain, by chain; empty where they agree as they are, or not at all.
     has_names
         Whether levels are names without an order, so that an exchange of them is no other answer.
+    exchanged
+        Where some chains are constant or in modes of their own, but each is most of the time in one state,
+        and that is the state of the first once levels are renamed, with the same log-density: which level
+        stands for level 0, 1, … of the first chain, by chain. Only of levels that are names.
     """
 
     is_constant: np.ndarray
@@ -62,6 +66,7 @@ class ChainVerdicts(NamedTuple):
     modes: tuple[Group, ...]
     renamed: dict[int, tuple[int, ...]]
     has_names: bool = False
+    exchanged: dict[int, tuple[int, ...]] | None = None
 
     @property
     def is_relabelled(self) -> bool:
@@ -109,14 +114,19 @@ def judge_chains(trace: Trace, levels: np.ndarray | None, limit: float) -> Chain
     series = [states, _names(log_density)] + ([] if parity is None else [parity])
     is_constant = num_moves == 0
     may_repeat = num_moves >= MIN_MOVES
+    has_names = isinstance(trace.domain, Categorical)
+    renamed = {} if levels is None or is_constant.any() else _rename(trace, levels, limit)
+    modes = _modes(average_replicas(log_density), levels, np.flatnonzero(~is_constant), limit)
+    may_be_exchanged = has_names and not renamed and (is_constant.any() or bool(modes))
     return ChainVerdicts(
         is_constant=is_constant,
         period=np.where(may_repeat, np.max([_periods(one) for one in series], axis=0), 0),
         parity=_confined(parity, may_repeat),
         duplicates=_duplicates(states, may_repeat),
-        modes=_modes(average_replicas(log_density), levels, np.flatnonzero(~is_constant), limit),
-        renamed={} if levels is None or is_constant.any() else _rename(trace, levels, limit),
-        has_names=isinstance(trace.domain, Categorical),
+        modes=modes,
+        renamed=renamed,
+        has_names=has_names,
+        exchanged=None if levels is None or not may_be_exchanged else _exchange(trace, levels),
     )
 
 
@@ -144,6 +154,32 @@ def _rename(trace: Trace, levels: np.ndarray, limit: float) -> dict[int, tuple[i
             orders[chain] = tuple(order.tolist())
             renamed[chain] = np.argsort(order)[paths[chain, half:]]
     return {} if (site_rhat(renamed) > limit).any() else orders
+
+
+def _exchange(trace: Trace, levels: np.ndarray) -> dict[int, tuple[int, ...]]:
+    """Find how levels must be renamed for the one state of every chain to be that of the first chain."""
+    if levels.ndim != 3 or trace.domain.is_ragged:
+        return {}
+    log_density, orders, heights = trace.statistic("log_density"), {}, []
+    first = commonest_levels(levels[:1])
+    for chain, own in enumerate(levels):
+        state = commonest_levels(own[None])
+        is_there = (own == state).all(axis=1)  # most of the time, or the chain is at home in no one state
+        pairs = set(zip(first.tolist(), state.tolist(), strict=True))
+        if is_there.mean() <= 0.5 or not len(pairs) == len(set(first.tolist())) == len(set(state.tolist())):
+            return {}
+        heights.append(float(log_density[chain][is_there][0]))
+        if any(here != there for here, there in pairs):
+            orders[chain] = _complete(dict(pairs), trace.domain.max_levels)
+    # As where gradients are compared with differences: sums of numbers as large, each rounded a few times.
+    allowed = 1e4 * float(np.finfo(log_density.dtype).eps) * max(1.0, *np.abs(heights))
+    return orders if np.ptp(heights) <= allowed else {}
+
+
+def _complete(order: dict[int, int], num_levels: int) -> tuple[int, ...]:
+    """A renaming of all levels, those that are left in their order."""
+    left = iter(sorted(set(range(num_levels)) - set(order.values())))
+    return tuple(order[level] if level in order else next(left) for level in range(num_levels))
 
 
 def _states(trace: Trace, levels: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -41,16 +41,19 @@ def diagnose(mixing: Mixing) -> Diagnosis:
     """Turn statistics and verdicts into sentences: causes first, and what follows from one left out."""
     chains, of_chains = mixing.chains, list(_list_chain_failures(mixing))
     # Chains that agree up to names of levels disagree on sites, and on nothing else that counts.
-    of_sites = [] if chains.is_relabelled else _list_site_failures(mixing)
+    of_sites = [] if chains.is_relabelled or chains.exchanged else _list_site_failures(mixing)
     follows = [*of_sites, *_list_rhat_failures(mixing)]
     cut = [_describe_tail(mixing.tail)] if mixing.tail is not None else []
     is_cut = mixing.tail is not None and mixing.tail.beyond > MAX_TAIL
     has_failed = of_chains or follows or chains.is_constant.any()
     causes = list(_list_proposal_failures(mixing)) if has_failed else []
+    defects = [_describe_nonfinite(mixing)] if mixing.num_nonfinite else []
     is_held = mixing.sites is not None and mixing.sites.is_held.any()
-    is_explained = causes or (of_chains and not (is_held or chains.duplicates))
+    is_explained = causes or chains.exchanged or (of_chains and not (is_held or chains.duplicates))
+    if has_failed and defects:  # one cause: what else there is may follow from it
+        causes, defects = defects, []
     failures = [*causes, *of_chains, *([] if is_explained else follows), *(cut if is_cut else [])]
-    remarks = [*([] if is_cut else cut), *_list_remarks(mixing, has_failed=bool(failures))]
+    remarks = [*([] if is_cut else cut), *_list_remarks(mixing, has_failed=bool(failures)), *defects]
     return Diagnosis(not failures, [*failures, *remarks])
 
 
@@ -72,9 +75,7 @@ def _list_proposal_failures(mixing: Mixing) -> Iterator[str]:
     """Chains stand still, or nearly, because of what is proposed."""
     stands = mixing.chains.is_constant
     is_refused = mixing.chain_acceptance_rates < MIN_ACCEPTANCE
-    if not (stands | is_refused).any():
-        return
-    if mixing.num_nonfinite:
+    if mixing.num_nonfinite and (stands | is_refused).any():
         yield _describe_nonfinite(mixing)
     elif is_refused.any():
         remedy = (
@@ -87,7 +88,7 @@ def _list_proposal_failures(mixing: Mixing) -> Iterator[str]:
             f"({mixing.acceptance_rate:.2g} of all). {remedy} use `gibbs()`, which takes exact differences. "
             "`steppe.audit_gradient(target, key)` measures the error of the gradient in nats."
         )
-    elif stands.any():
+    elif stands.any() and not mixing.chains.exchanged:
         yield (
             f"{_name_chains(np.flatnonzero(stands))} never moved: every draw is one state. "
             f"{'Lower the step size, start' if mixing.has_step_size else 'Start'} elsewhere, or temper the "
@@ -127,6 +128,14 @@ def _list_chain_failures(mixing: Mixing) -> Iterator[str]:
         )
     if chains.renamed and not chains.has_names:
         yield _describe_exchange("Label switching", chains.renamed)
+    elif chains.exchanged:
+        still = _name_chains(np.flatnonzero(chains.is_constant)).lower()
+        yield (
+            "Label switching: each chain is most of the time in one state, and these states are the same "
+            f"once the levels are renamed in {_name_renamed(chains.exchanged)}. Tempering would only exchange "
+            "the names. How often other states occur is not known yet"
+            f"{f', as {still} never left it' if chains.is_constant.any() else ''}: run longer."
+        )
     elif chains.modes and not chains.renamed:
         yield _describe_modes(chains, mixing.chain_means)
 
@@ -222,8 +231,6 @@ def _list_remarks(mixing: Mixing, *, has_failed: bool) -> Iterator[str]:
             f"All draws have an {PARITIES[parity[0]]} number of sites at their upper level. If the target "
             "allows others, flip an odd number of sites per proposal."
         )
-    if mixing.num_nonfinite and not list(_list_proposal_failures(mixing)):
-        yield _describe_nonfinite(mixing)
 
 
 def _list_quantity_remarks(mixing: Mixing, has_failed: bool) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ import steppe
 from exact_targets import polynomial_target
 from steppe.compare.measurement import spend
 from steppe.diagnostics.exact import expected_total_variation, target_distribution, total_variation
+from steppe.errors import TargetError
 from steppe.results import read_results
 
 TARGET = polynomial_target(steppe.Binary(4), 1.0)
@@ -163,3 +165,18 @@ def test_orders_are_compared_too():
     recipes = [steppe.informed_permutation(), steppe.uniform_permutation()]
     found = steppe.compare(orders, recipes, key=KEY, seeds=4, budget=2_000)
     assert [row["sampler"] for row in found.results.table("efficiency").rows] == [r.name for r in recipes]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [(jnp.nan, "NaN or .inf at 4 of 16 states"), (-jnp.inf, "All 16 states are impossible")],
+)
+def test_a_target_without_a_distribution_is_refused_before_anything_runs(wrong, said):
+    def log_density(bits):
+        is_wrong = (bits[0] + bits[1] == 2) | jnp.isneginf(wrong)
+        return jnp.where(is_wrong, wrong, jnp.sum(bits) / 4)
+
+    target = steppe.Target(log_density, steppe.Binary(4))
+    recipes = [steppe.gibbs(), steppe.hamming_ball(block_size=2)]
+    with pytest.raises(TargetError, match=said):
+        steppe.compare(target, recipes, key=jax.random.key(0), seeds=2, budget=10**12, tuned_by="none")

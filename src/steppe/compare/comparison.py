@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from steppe.arguments import checked
 from steppe.compare.advice import advise
 from steppe.compare.measurement import Measurement, measure, spend
+from steppe.diagnostics.exact import target_distribution
 from steppe.diagnostics.states import is_exact_wanted
 from steppe.errors import RunError
 from steppe.kernel.compose import Recipe
@@ -173,6 +174,8 @@ def compare(
     for label, recipe in entries.items():
         recipe.build(target)  # refuses what does not fit, before anything runs
         spend(label, recipe, target, total)
+    if is_exact_wanted(target, None):
+        target_distribution(target)  # likewise
     for_tuning = (
         num_seeds * total if tuning_budget is None else count("compare(tuning_budget=...)", tuning_budget)
     )

@@ -33,7 +33,22 @@ def target_distribution(target: Target) -> np.ndarray:
     >>> [round(float(probability), 3) for probability in distribution]
     [0.1, 0.2, 0.3, 0.4]
     """
-    return np.asarray(jax.nn.softmax(_log_densities(target)))
+    log_densities = _log_densities(target)
+    _check_log_densities(np.asarray(log_densities))
+    return np.asarray(jax.nn.softmax(log_densities))
+
+
+def _check_log_densities(values: np.ndarray) -> None:
+    """Refuse a target without a distribution: NaN or +inf at some states, or -inf at all of them."""
+    wrong = np.flatnonzero(np.isnan(values) | np.isposinf(values))
+    if wrong.size:
+        raise TargetError(
+            f"The log-density is NaN or +inf at {wrong.size} of {values.size} states, first at state "
+            f"{wrong[0]} of `target.domain.enumerate()`, so its distribution is not known. It must be a "
+            "finite number, or -inf where a state is impossible."
+        )
+    if np.isneginf(values).all():
+        raise TargetError(f"All {values.size} states are impossible (log-density -inf). Allow some.")
 
 
 @jax.jit

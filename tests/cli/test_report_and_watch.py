@@ -73,6 +73,13 @@ def test_a_future_schema_is_a_bad_request_and_an_unwritable_page_a_storage_failu
     assert "schema 9" in capsys.readouterr().err
 
 
+def test_a_device_is_not_replaced_by_a_page(finished, tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe")
+    assert call("report", finished, "--out", tmp_path / "pipe") == 3
+    assert "it is no regular file" in capsys.readouterr().err
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_watch_ends_at_once_when_the_run_is_complete(finished, capsys):
     assert call("watch", finished) == 0
     shown = capsys.readouterr().out
@@ -97,6 +104,28 @@ def test_watch_reads_only_and_takes_no_lock(finished):
     finally:
         writer.release()
     assert {path: path.stat().st_mtime_ns for path in finished.rglob("*")} == before
+
+
+def test_watch_names_damage(finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    content = bytearray((copy / "rows.bin").read_bytes())
+    content[-1] ^= 1
+    (copy / "rows.bin").write_bytes(content)
+    assert call("watch", copy, "--once") == 0
+    assert "the newest do not match their digest: see `steppe verify`" in capsys.readouterr().out
+    (copy / "rows.bin").write_bytes(content[:-1])
+    assert call("watch", copy, "--once") == 0
+    assert f"damaged: rows.bin has {len(content) - 1} bytes" in capsys.readouterr().out
+
+
+def test_watch_of_a_run_that_was_made_longer_says_what_was_asked_for_at_first(finished, tmp_path, capsys):
+    copy = shutil.copytree(finished, tmp_path / "copy")
+    assert call("resume", copy, "--num-draws", "50") == 0
+    capsys.readouterr()
+    assert call("watch", copy) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"\d+ of first asked for 40 steps per chain \(draws\)", shown)
+    assert "damaged" not in shown
 
 
 def test_a_look_skips_a_line_that_the_writer_has_not_finished(finished, tmp_path):

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import os
 import pickle
 import shutil
 import warnings
@@ -425,6 +426,19 @@ def test_a_file_of_another_kind_is_named_and_ends_in_no_traceback(tmp_path, comm
     assert any(file in sentence for sentence in problems + unfinished)
     if file != "chains-1.bin":  # those of the commit before the last
         check_flagged(path)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_pipe_in_place_of_a_file_is_named_and_nobody_waits_at_it(tmp_path, committed, file):
+    path = shutil.copytree(committed, tmp_path / "run")
+    (path / file).unlink()
+    os.mkfifo(path / file)
+    problems, unfinished = RunDirectory(path).examine()
+    assert any(file in sentence for sentence in problems + unfinished)
+    if file != "chains-1.bin":
+        check_flagged(path)
+        with pytest.raises(SystemExit):
+            main(["watch", str(path), "--once"])
 
 
 CLAIMS = {

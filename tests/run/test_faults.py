@@ -266,6 +266,18 @@ def test_damaged_rows_are_not_given_and_those_before_them_are(tmp_path, committe
     assert digest(resumed) == uninterrupted
 
 
+def test_rows_that_are_cut_short_are_the_cause_that_is_named(tmp_path, committed):
+    path = shutil.copytree(committed, tmp_path / "run")
+    content = (path / "rows.bin").read_bytes()
+    (path / "rows.bin").write_bytes(content[: len(content) * 2 // 3])
+    said = f"rows.bin has {len(content) * 2 // 3} bytes instead of {len(content)}."
+    assert RunDirectory(path).problems() == [said]
+    with pytest.raises(DamagedRunError, match=rf"cannot be continued\. {said}"):
+        small_run(out=path, resume=True)
+    with pytest.warns(DamagedRunWarning, match=said):
+        assert steppe.open_run(path).trace.num_rows == 100
+
+
 def test_only_one_process_writes(tmp_path):
     small_run(out=tmp_path / "run", num_draws=20)
     holder = RunDirectory(tmp_path / "run")

@@ -20,6 +20,7 @@ from steppe.diagnostics.sites import MIN_DRAWS, RHAT_LIMIT, judge_sites
 from steppe.errors import RunError, StorageError
 from steppe.report.terminal import printable
 from steppe.run.storage.glance import Glance, glance
+from steppe.run.storage.shards import find_run
 from steppe.trace import Trace
 
 MAX_CHAINS_SHOWN = 12
@@ -60,6 +61,8 @@ def watch(
         raise RunError(f"`--port` must be between 0 and 65535; got {port}.")
     seen = glance(directory)
     console = Console()
+    for problem in (problem for part in find_run(directory) for problem in part.problems("quick")):
+        console.print(Text(f"damaged: {printable(problem)}", style="red"), soft_wrap=True)
     if page and not once:
         _serve_page(directory, every, port, console)
         return
@@ -122,10 +125,13 @@ def _list_facts(seen: Glance) -> Iterator[tuple[str, str | Text]]:
     thinning = seen.record.thinning
     phase = "warm-up" if seen.num_rows < seen.num_warmup_rows else "draws"
     done, planned = seen.num_rows * thinning, seen.num_rows_planned * thinning
-    yield "committed", f"{done:,} of {planned:,} steps per chain ({phase})"
+    first = "first asked for " if done > planned else ""
+    yield "committed", f"{done:,} of {first}{planned:,} steps per chain ({phase})"
     if not seen.num_rows:
         yield "state", "nothing is committed yet"
         return
+    if not seen.recent and seen.record.keep != "none":
+        yield "rows", Text("the newest do not match their digest: see `steppe verify`", style="red")
     yield "speed", f"{seen.recent_speed * thinning * seen.record.num_chains:,.0f} steps/s, all chains"
     if seen.is_complete:
         yield "state", Text("complete", style="green")

@@ -26,6 +26,8 @@ def write_page(directory: Path, out: Path | None = None) -> Path:
 
 def save_page(gathered: Gathered, path: Path) -> Path:
     """Put the page in place so that a reader never sees half of it."""
+    if path.exists() and not path.is_file():  # a device, which would be replaced
+        raise StorageError(f"Could not write {path}: it is no regular file. Name another with `--out`.")
     content = render_page(gathered).encode()
     try:
         write_atomically(path, content)

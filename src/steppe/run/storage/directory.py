@@ -233,9 +233,9 @@ class RunDirectory(RunFiles):
     def _check_is_free(self) -> None:
         occupied = sorted(p.name for p in self.path.glob("*") if not self._is_beginning(p))
         if occupied:
+            remedy = ", or pass `resume=True` to continue the run that is there" if self.exists else ""
             raise StorageError(
-                f"{self.path} already holds {occupied[0]!r}. Choose an empty directory, or pass "
-                "`resume=True` to continue the run that is there."
+                f"{self.path} already holds {occupied[0]!r}. Choose an empty directory{remedy}."
             )
 
     def _is_beginning(self, path: Path) -> bool:

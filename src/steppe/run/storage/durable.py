@@ -119,9 +119,16 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def check_is_file(path: Path) -> None:
+    """Refuse a pipe, at which a reader would wait for ever."""
+    if path.is_fifo():
+        raise DamagedRunError(f"{path.name} cannot be read: it is a pipe.")
+
+
 def read_bytes(path: Path, first: int = 0, count: int = -1) -> bytes:
     """Read a file, or so many bytes of it from some byte on."""
     try:
+        check_is_file(path)
         with path.open("rb") as file:
             file.seek(first)
             return file.read(count)

@@ -12,7 +12,15 @@ import numpy as np
 
 from steppe.errors import DamagedRunError, RunError, StorageError
 from steppe.run.storage import journal as lines
-from steppe.run.storage.durable import TEMPORARY, digest, read_bytes, read_json, seal_json, unpack
+from steppe.run.storage.durable import (
+    TEMPORARY,
+    check_is_file,
+    digest,
+    read_bytes,
+    read_json,
+    seal_json,
+    unpack,
+)
 from steppe.run.storage.journal import Journal, RowLayout, read_journal
 from steppe.run.storage.record import Acknowledged, Commit, Opening, RunRecord, read_record, validate
 
@@ -257,8 +265,9 @@ class RunFiles:
                 continue
             newest = None
             if record.keep != "none" and not self._checked.get(commit.rows):
-                where = RowLayout(opening.columns, record.keep).find_newest_log_density(commit)
-                newest = read_bytes(self.path / ROWS, *where)
+                begin, size = RowLayout(opening.columns, record.keep).find_newest_log_density(commit)
+                content = read_bytes(self.path / ROWS, begin, size)
+                newest = content if len(content) == size else None  # else rows are missing, which is named
             if not _belong_together(chains, newest, record):
                 return f"{name} holds chains of another run or row."
         return ""
@@ -272,6 +281,7 @@ class RunFiles:
 
 def read_commits(path: Path, commits: Iterable[Commit]) -> Iterator[tuple[Commit, bytes]]:
     """Yield the bytes of commits, of which there may be many small ones."""
+    check_is_file(path)
     try:
         with path.open("rb", buffering=READ_BYTES) as file:
             for commit in commits:

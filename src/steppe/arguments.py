@@ -10,6 +10,7 @@ import collections.abc
 import inspect
 import math
 import os
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -101,16 +102,29 @@ def checked(error: Refusal, **ranges: str | int) -> Callable[[Callable[P, R]], C
             try:
                 return function(*args, **kwargs)
             except jax.errors.JaxRuntimeError as failure:
-                reason = str(failure).strip().splitlines()[-1]
                 raise error(
-                    f"`{name}(...)` failed while its program ran: {reason} Look at the exception before this "
-                    "one: a callback of the log-density raised, or the memory was used up."
+                    f"`{name}(...)` failed while its program ran: {_name_cause(str(failure))}. A callback of "
+                    "the log-density raised, or the memory was used up."
+                ) from failure
+            except NotImplementedError as failure:
+                if "vmap" not in str(failure):
+                    raise
+                raise error(
+                    f"`{name}(...)` maps functions over chains, and one of them cannot be mapped: "
+                    f"{str(failure).rstrip('.')}. Give a callback `vmap_method='sequential'`."
                 ) from failure
 
         call.__signature__ = signature  # pyright: ignore[reportAttributeAccessIssue]
         return call
 
     return decorate
+
+
+def _name_cause(failure: str) -> str:
+    """The last line of what a program says that failed, and where the code stands that raised it."""
+    reason = (failure.strip().splitlines() or ["no reason is known"])[-1].rstrip(".")
+    places = re.findall(r'File "([^"]+)", line ([0-9]+)', failure)
+    return f"{reason} ({Path(places[-1][0]).name}, line {places[-1][1]})" if places else reason
 
 
 def _list_shared(function: Callable[..., Value]) -> inspect.Signature:

@@ -90,3 +90,18 @@ def test_markup_and_terminal_commands_in_a_name_are_shown_as_text(verb, capsys, 
     said = capsys.readouterr()
     assert "\x1b" not in said.err + said.out
     assert "[red]" in said.err
+
+
+@pytest.mark.parametrize("verb", ["run", "modes", "tune", "compare"])
+def test_a_run_file_that_is_nested_by_dots_is_refused_like_one_by_brackets(
+    verb, capsys, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for content in ("a = " + "[" * 100_000, "a" + ".b" * 2000 + " = 1\n", "[a" + ".b" * 2000 + "]\nc = 1\n"):
+        (tmp_path / "deep.toml").write_text(content)
+        with pytest.raises(SystemExit) as stop:
+            main([verb, "deep.toml", *(["--out", "run"] if verb == "run" else [])])
+        assert stop.value.code == BAD_REQUEST
+        assert "The run file deep.toml is nested too deeply to be one." in " ".join(
+            capsys.readouterr().err.split()
+        )

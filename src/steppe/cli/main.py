@@ -6,6 +6,7 @@ needs is missing or cannot be imported; 3 storage failed, or another process of 
 everything committed.
 """
 
+import logging
 import os
 import sys
 import warnings
@@ -343,6 +344,8 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     if arguments is None and "--distributed" in words and hasattr(os, "fork"):
         guard_process(STORAGE_FAILED)
+    if not os.environ.get("STEPPE_DEBUG"):  # JAX logs what a callback raises, which is said in a sentence
+        logging.getLogger("jax._src.callback").setLevel(logging.CRITICAL)
     try:
         load_command(app, extensions, words[0] if words else "")
         with warnings.catch_warnings():
@@ -366,7 +369,7 @@ def main(arguments: list[str] | None = None) -> None:
         if os.environ.get("STEPPE_DEBUG"):
             raise
         fail(
-            f"something that was not foreseen: {type(error).__name__}: {error}. Please report it; with "
-            "STEPPE_DEBUG=1 the same call shows where it happened.",
+            f"something that was not foreseen: {type(error).__name__}: {str(error).rstrip('.')}. Please "
+            "report it; with STEPPE_DEBUG=1 the same call shows where it happened.",
             UNFORESEEN,
         )

@@ -169,6 +169,8 @@ def call_user(what: str, function: Callable[..., Made], *args: object, **kwargs:
     except SteppeError:
         raise
     except (Exception, SystemExit) as error:
-        trace = traceback.extract_tb(error.__traceback__)[-1]
-        where = f" ({Path(trace.filename).name}, line {trace.lineno})"
+        trace = traceback.extract_tb(error.__traceback__)  # of Python's imports and of this module too
+        foreign = (__file__, importlib.__file__)
+        own = [one for one in trace if not one.filename.startswith("<") and one.filename not in foreign]
+        where = f" ({Path(own[-1].filename).name}, line {own[-1].lineno})" if own else ""
         raise CallbackError(f"{what} raised {type(error).__name__}: {shorten(str(error))}{where}.") from error

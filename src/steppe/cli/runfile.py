@@ -8,6 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from steppe.errors import RunError
 
+# Parameters of a target may be arrays of several axes; what is nested deeper cannot be shown in a sentence.
+MAX_DEPTH = 50
+
 
 class RunFile(BaseModel):
     """What `steppe run` needs to know.
@@ -39,7 +42,10 @@ class RunFile(BaseModel):
 def read_run_file(path: Path) -> dict[str, object]:
     """Return the fields of a TOML run file, unchecked."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        fields = tomllib.loads(path.read_text(encoding="utf-8"))
+        if _measure_depth(fields) > MAX_DEPTH:
+            raise RecursionError
+        return fields
     except FileNotFoundError:
         raise RunError(f"There is no run file {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -48,6 +54,16 @@ def read_run_file(path: Path) -> dict[str, object]:
         raise RunError(f"The run file {path} is nested too deeply to be one.") from None
     except (tomllib.TOMLDecodeError, ValueError) as error:
         raise RunError(f"The run file {path} is not valid TOML: {error}.") from error
+
+
+def _measure_depth(content: object) -> int:
+    """How many tables and lists stand inside each other; dotted keys nest without a bracket."""
+    depth, layer = 0, [content]
+    while layer and depth <= MAX_DEPTH:
+        depth += 1
+        inside = [list(one.values()) if isinstance(one, dict) else one for one in layer]
+        layer = [part for parts in inside if isinstance(parts, list) for part in parts]
+    return depth
 
 
 def check_run_file(fields: dict[str, object]) -> RunFile:

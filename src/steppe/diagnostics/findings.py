@@ -132,8 +132,8 @@ def _list_chain_failures(mixing: Mixing) -> Iterator[str]:
         still = _name_chains(np.flatnonzero(chains.is_constant)).lower()
         yield (
             "Label switching: each chain is most of the time in one state, and these states are the same "
-            f"once the levels are renamed in {_name_renamed(chains.exchanged)}. Tempering would only exchange "
-            "the names. How often other states occur is not known yet"
+            f"once the levels are renamed in {_name_renamed(chains.exchanged)}. Tempering would only "
+            "exchange the names. How often other states occur is not known yet"
             f"{f', as {still} never left it' if chains.is_constant.any() else ''}: run longer."
         )
     elif chains.modes and not chains.renamed:

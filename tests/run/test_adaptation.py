@@ -18,9 +18,14 @@ from small_runs import small_run
 import steppe
 from steppe.errors import RunError
 from steppe.run.adaptation import Adapt
+from steppe.run.adaptation.warmup import resolve_adaptation
 
 FIELDS = jax.random.normal(jax.random.key(5), (40,))
 TARGET = steppe.Target(lambda x: x @ FIELDS + 0.1 * jnp.sum(x[1:] * x[:-1]), steppe.Binary(40))
+MIXED = steppe.Target(
+    lambda state: jnp.sum(state["z"]) / 2 - jnp.sum(state["mu"] ** 2) / 2,
+    steppe.Product(z=steppe.Binary(2), mu=steppe.Real(2)),
+)
 COUNTS = {"num_chains": 16, "num_warmup": 1000, "num_draws": 1000, "keep": "stats", "chain_block": 16}
 
 
@@ -142,3 +147,19 @@ def test_the_recipe_of_a_run_without_adaptation_is_the_one_given():
     found = small_run(given, adapt=False).recipe.build(FOUR_BITS).parameters
     for name, value in given.build(FOUR_BITS).parameters.items():
         np.testing.assert_allclose(found[name], value, rtol=1e-6)  # through a mean of logarithms
+
+
+def test_after_warm_up_every_search_stays_at_its_average():
+    sampler = steppe.mixed(steppe.dmala()).build(MIXED)
+    adaptation = resolve_adaptation(True, sampler)
+    found = adaptation.init(sampler)
+    moved = found._replace(
+        **{
+            name: search._replace(log_value=jnp.asarray(1.0), log_average=jnp.asarray(-2.0))
+            for name, search in found._asdict().items()
+            if search is not None
+        }
+    )
+    frozen = adaptation.freeze(moved)
+    assert float(frozen.step.log_value) == float(frozen.real_step.log_value) == -2.0
+    assert adaptation.freeze(found._replace(step=None, real_step=None)) == (None, None, None)

@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 from small_runs import COUNTS, KEY, RECIPE, TARGET, digest, small_run
 
@@ -14,6 +16,7 @@ from steppe.errors import RunMismatchError
 from steppe.run import engine as engine_module
 from steppe.run import temperature_ladder
 from steppe.run.chain_blocks import choose_chain_block
+from steppe.run.simulate import simulate
 from steppe.targets import ising_lattice
 from tiers import cases
 
@@ -128,3 +131,15 @@ def test_other_keys_give_other_draws():
 def test_step_sizes_are_frozen_after_warm_up():
     steps = small_run().trace.statistic("step_size")
     assert (steps == steps[:, :1]).all()
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_rows_of_several_steps_make_the_steps_of_rows_of_one(every):
+    sampler = RECIPE.build(TARGET)
+    positions = TARGET.domain.draw(KEY, (4,))
+    start = jax.jit(jax.vmap(sampler.init))(positions, jax.random.split(KEY, 4))
+    one, several = (
+        jax.jit(partial(simulate, sampler, num_steps=12, every=size))(key=KEY, state=start).state
+        for size in (1, every)
+    )
+    assert all(map(np.array_equal, jax.tree.leaves(one), jax.tree.leaves(several)))

@@ -236,3 +236,11 @@ def test_pairs_need_pairs_of_chains():
 def test_runs_without_observables_say_how_to_follow_some():
     with pytest.raises(RunError, match="observables="):
         _ = run(observables=None).observables
+
+
+def test_the_first_draw_after_warm_up_is_seen_and_no_step_before_it():
+    target, counts = steppe.targets.paper_bernoulli(), {"num_chains": 2, "num_draws": 5, "num_warmup": 3}
+    done = steppe.sample(target, steppe.gibbs(), key=KEY, observables={"m": magnetise}, **counts)
+    assert done.observables["m"].num_seen.tolist() == [5] * 2
+    means = done.positions.reshape(2, 5, 4).mean(axis=(1, 2))
+    np.testing.assert_allclose(done.observables["m"].mean, means, atol=1e-6)

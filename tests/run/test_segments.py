@@ -2,11 +2,21 @@
 
 import numpy as np
 import pytest
+from small_runs import small_run
 
 from steppe.errors import DamagedRunError
+from steppe.run import driver, engine
 from steppe.run.driver import Waiting
-from steppe.run.storage.durable import describe_columns, digest, read_arrays, write_arrays
-from steppe.run.storage.journal import MARK_BYTES, ROWS_COMPARED, RowLayout, pack_rows
+from steppe.run.storage.directory import RunDirectory
+from steppe.run.storage.durable import (
+    describe_columns,
+    digest,
+    read_arrays,
+    read_json,
+    seal_json,
+    write_arrays,
+)
+from steppe.run.storage.journal import MARK_BYTES, ROWS_COMPARED, RowLayout, pack_rows, read_journal
 from steppe.run.storage.record import Commit
 
 CHAINS, ROWS = 3, 50
@@ -137,3 +147,17 @@ def test_a_file_that_does_not_fit_its_record_is_damaged(tmp_path, change):
     (tmp_path / "000001.bin").write_bytes(change((tmp_path / "000001.bin").read_bytes()))
     with pytest.raises(DamagedRunError, match=r"000001\.bin"):
         read_arrays(tmp_path / "000001.bin", record)
+
+
+def test_of_a_long_journal_so_many_of_the_newest_commits_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(driver, "COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(engine, "CHUNK_SECONDS", 1e9)
+    monkeypatch.setattr(engine, "FIRST_CHUNK_ROWS", 50)
+    monkeypatch.setattr(engine, "MAX_CAPACITY", 50)
+    small_run(out=tmp_path)
+    directory = RunDirectory(tmp_path)
+    content, config = (tmp_path / "journal.jsonl").read_bytes(), seal_json(read_json(tmp_path / "run.json"))
+    for most, found in ((None, [1, 2, 3, 4]), (3, [2, 3, 4]), (1, [4]), (9, [1, 2, 3, 4])):
+        journal = read_journal(content, directory.record(), config, most)
+        assert [commit.index for commit in journal.commits] == found
+        assert (journal.num_before, journal.num_commits) == (4 - len(found), 4)

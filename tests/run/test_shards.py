@@ -8,14 +8,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from small_runs import digest, small_run
 
 import steppe
-from steppe.errors import RunError, RunMismatchError, StorageError
-from steppe.run import engine
+from steppe.errors import PeerError, RunError, RunMismatchError, StorageError
+from steppe.run import driver, engine
 from steppe.run.adaptation import Adapt
+from steppe.run.chain_blocks import Rows
 from steppe.run.devices import Devices
 from steppe.run.plan import check_enough_chains, make_plan
 from steppe.run.storage import shards
@@ -318,3 +321,44 @@ def test_after_a_kill_the_other_process_of_a_tempered_run_says_so_and_one_alone_
     assert steppe.open_run(out).trace.num_rows < 200
     assert wait(launch(out, *LADDERS)) == [0]
     assert digest(steppe.open_run(out)) == tempered
+
+
+def test_shards_are_merged_into_an_empty_directory_and_into_no_other(tmp_path):
+    (tmp_path / "empty").mkdir()
+    assert shards._make_draft(tmp_path / "empty").path.name.startswith("empty")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    for name in ("full", "full/file"):
+        with pytest.raises(StorageError, match="is not empty"):
+            shards._make_draft(tmp_path / name)
+
+
+def test_a_commit_that_fails_while_another_process_is_interrupted_is_what_is_said():
+    def commit(*_):
+        raise StorageError("The disk is full.")
+
+    class Peers:
+        num_processes = 2
+
+        def gather(self, flags):
+            return [flags, [True, False, False]]
+
+        def agree(self, is_wrong):
+            return is_wrong
+
+    rows = Rows(**{**dict.fromkeys(Rows._fields), "log_density": np.zeros((1, 4), np.float32)})
+    chunks = [engine.Chunk(0, 1, rows, 0.1)]
+    running = SimpleNamespace(
+        next_row=0,
+        devices=Peers(),
+        plan=SimpleNamespace(keep="draws"),
+        save_chains=dict,
+        chunks=lambda _: chunks,
+    )
+    directory = SimpleNamespace(commit=commit, is_stop_requested=False)
+    stopping = SimpleNamespace(look=lambda chunk: False, failure=None)
+    with pytest.raises(StorageError, match="The disk is full"):
+        driver.stream(running, 9, lambda chunk: None, directory, stopping)
+    directory.commit = lambda *_: None
+    with pytest.raises(PeerError, match="Everything is committed"):
+        driver.stream(running, 9, lambda chunk: None, directory, stopping)

@@ -106,6 +106,9 @@ def checked(error: Refusal, **ranges: str | int) -> Callable[[Callable[P, R]], C
                     f"`{name}(...)` failed while its program ran: {_name_cause(str(failure))}. A callback of "
                     "the log-density raised, or the memory was used up."
                 ) from failure
+            except MemoryError as failure:
+                reason = str(failure).strip().rstrip(".") or "the system has no more"
+                raise error(f"`{name}(...)` needs more memory than there is: {reason}.") from failure
             except NotImplementedError as failure:
                 if "vmap" not in str(failure):
                     raise
@@ -205,7 +208,7 @@ def _rule_of(kind: Value) -> Rule:
     if origin in (collections.abc.Sequence, tuple):
         size = len(inner) if origin is tuple and ... not in inner else None
         rules = _rules_of(_flatten(inner[0])) if inner else [ANYTHING]
-        each = " or ".join(rule.words for rule in rules)
+        each = " or ".join(dict.fromkeys(rule.words for rule in rules))
         return Rule(lambda value: _is_sequence(value, rules, size), f"a sequence, each {each}")
     if origin is collections.abc.Mapping:
         return Rule(lambda value: _is_mapping(value, _rules_of(_flatten(inner[1]))), "a dictionary by name")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import steppe
+from steppe.arguments import checked
 from steppe.diagnostics.exact import transition_matrix
 from steppe.errors import (
     CompositionError,
@@ -310,3 +311,37 @@ def test_numbers_of_any_real_kind_are_taken():
 def test_a_class_that_only_type_checkers_import_is_still_asked_for(given):
     with pytest.raises(TargetError, match=r"recipe=.*a recipe such as `steppe.dmala\(\)`"):
         transition_matrix(given, Target(total, BITS))
+
+
+@pytest.mark.parametrize("size", [2**27 + 4, 2**40, 2**62])
+def test_sizes_are_refused_before_anything_is_made_of_them(size):
+    makes = (
+        lambda: steppe.Binary(size),
+        lambda: steppe.Categorical((size // 4, 8), 3),
+        lambda: steppe.Counts(size, 4),
+        lambda: steppe.Permutation(size),
+        lambda: steppe.targets.ising_lattice((size, 2), coupling=0.1),
+        lambda: steppe.targets.spin_glass((size, 2)),
+    )
+    for make in makes:
+        with pytest.raises((DomainError, TargetError), match=r"must (be|have) at most 134217728"):
+            make()
+
+
+def test_what_does_not_fit_into_memory_is_a_sentence():
+    @checked(TargetError)
+    def make(size: int) -> None:
+        raise MemoryError("Unable to allocate 2 EiB." if size else "")
+
+    with pytest.raises(TargetError, match=r"make\(...\)` needs more memory than there is: Unable .* EiB\.$"):
+        make(3)
+    with pytest.raises(TargetError, match=r"more memory than there is: the system has no more\.$"):
+        make(0)
+
+
+def test_a_function_that_fails_is_named_in_sentences_that_end_once():
+    with pytest.raises(TargetError) as caught:
+        steppe.Target(lambda bits: 1.0 if bits[0] > 0 else 0.0, BITS)
+    assert ".." not in str(caught.value)
+    with pytest.raises(steppe.errors.RunError, match="needs the directory of a run in shards; got none"):
+        steppe.merge_shards([], "nowhere")

@@ -26,6 +26,8 @@ from steppe.validation import count
 
 MAX_ENUMERATED = 2**20
 MAX_INDEXED = 2**31 - 1
+# Any number may be asked for, or stand in a file; nothing larger is put into memory.
+MAX_SITES = 2**27
 
 # How many sites, or their shape.
 SiteShape = int | Sequence[int]
@@ -415,12 +417,16 @@ class Domain:
 def to_site_shape(given: Any) -> tuple[int, ...]:
     """Return a number of sites, or a shape of them, as a shape."""
     if not isinstance(given, tuple | list):
-        return (count("num_sites", given, error=DomainError, remedy=""),)
-    if not given:
+        shape = (count("num_sites", given, error=DomainError, remedy=""),)
+    elif not given:
         raise DomainError(f"`num_sites` must be an integer of at least 1, or a shape of them; got {given!r}.")
-    return tuple(
-        count(f"num_sites[{axis}]", size, error=DomainError, remedy="") for axis, size in enumerate(given)
-    )
+    else:
+        shape = tuple(
+            count(f"num_sites[{axis}]", size, error=DomainError, remedy="") for axis, size in enumerate(given)
+        )
+    if math.prod(shape) > MAX_SITES:  # before anything is made of that size
+        raise DomainError(f"`num_sites` must be at most {MAX_SITES}; got {show_count(math.prod(shape))}.")
+    return shape
 
 
 def show_count(number: int) -> str:

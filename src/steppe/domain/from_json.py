@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 
-from steppe.domain.base import Domain, Variable
+from steppe.domain.base import MAX_SITES, Domain, Variable
 from steppe.domain.categorical import Categorical
 from steppe.domain.coordinates import Real
 from steppe.domain.permutation import Permutation
@@ -14,8 +14,6 @@ from steppe.errors import DomainError
 KINDS: dict[str, Callable[..., Domain]] = {
     kind.id: kind for kind in (Binary, Spin, Ordinal, Counts, Categorical, Permutation)
 }
-# A description may ask for anything; nothing larger is put into memory.
-MAX_SITES = 2**27
 
 
 def make_domain(description: Mapping[str, object]) -> Domain:

@@ -17,7 +17,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from steppe.arguments import checked
-from steppe.domain.base import MAX_ENUMERATED, MAX_INDEXED, Domain, show_count
+from steppe.domain.base import MAX_ENUMERATED, MAX_INDEXED, Domain, show_count, to_site_shape
 from steppe.errors import DomainError
 from steppe.validation import count
 
@@ -46,7 +46,7 @@ class Permutation(Domain):
     @checked(DomainError)
     def __init__(self, num_sites: int) -> None:
         num_sites = count("Permutation(num_sites)", num_sites, 2, error=DomainError, remedy="")
-        super().__init__((num_sites,), [num_sites] * num_sites)
+        super().__init__(to_site_shape(num_sites), [num_sites] * num_sites)
         self.shape = (self.num_sites,)
 
     @property

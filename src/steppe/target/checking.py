@@ -96,7 +96,8 @@ def _trace(name: str, function: Function, *arguments: PyTree[jax.ShapeDtypeStruc
             if is_index
             else "It must be a JAX function of one such position."
         )
-        raise TargetError(f"`{name}` failed on {seen}: {type(error).__name__}: {reason}. {remedy}") from error
+        what = f"{type(error).__name__}: {reason.rstrip('.')}"
+        raise TargetError(f"`{name}` failed on {seen}: {what}. {remedy}") from error
 
 
 def _trace_pair(

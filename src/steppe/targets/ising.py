@@ -4,6 +4,7 @@
 agreement. The inverse temperature is part of `J` and `h`. On bits, `s = 2·position − 1`.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from jax.typing import ArrayLike
 
 from steppe.arguments import checked
 from steppe.domain import Binary, Domain, Spin
+from steppe.domain.base import MAX_SITES
 from steppe.errors import TargetError
 from steppe.targets.bonds import Bonds, DenseBonds, LatticeBonds, graph_bonds
 from steppe.targets.checks import array_of_shape, count, number, symmetric_matrix
@@ -130,7 +132,10 @@ def lattice_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     lengths = np.atleast_1d(np.asarray(shape, object)).tolist()
     if not lengths:
         raise TargetError(f"`{name}(shape=...)` must have at least one axis; got {shape!r}.")
-    return tuple(count(f"{name}(shape=...)", length) for length in lengths)
+    checked_lengths = tuple(count(f"{name}(shape=...)", length) for length in lengths)
+    if math.prod(checked_lengths) > MAX_SITES:
+        raise TargetError(f"`{name}(shape=...)` must have at most {MAX_SITES} sites; got {shape!r}.")
+    return checked_lengths
 
 
 def spin_domain(num_sites: int, spins: bool) -> Domain:

@@ -385,6 +385,8 @@ def _find(parts: Sequence[str | Path] | str | Path) -> list[RunDirectory]:
     paths = [parts] if isinstance(parts, str | Path) else list(parts)
     shards = [d for path in map(Path, paths) for d in find_shards(path) or [RunDirectory(path)]]
     missing = [d.path for d in shards if not d.exists]
-    if missing or not shards:
-        raise RunError(f"{missing[0] if missing else 'Nothing'} is not a run directory: it has no run.json.")
+    if not shards:
+        raise RunError("`merge_shards(parts, out)` needs the directory of a run in shards; got none.")
+    if missing:
+        raise RunError(f"{missing[0]} is not a run directory: it has no run.json.")
     return sorted(shards, key=lambda d: (d.record().shard.index, d.record().shard.count))

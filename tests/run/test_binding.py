@@ -99,6 +99,14 @@ def test_what_differs_is_said_of_the_run_on_disk_and_of_the_one_that_is_asked_fo
         check_same_run(record, other, allow_other_version=False)
 
 
+def test_another_precision_is_named_before_the_numbers_that_differ_by_it(committed):
+    record = RunDirectory(committed).record()
+    step_size = {**record.parameters, "step_size": 0.2}
+    other = record.model_copy(update={"dtype": "float64", "parameters": step_size})
+    with pytest.raises(RunMismatchError, match="on disk has dtype 'float32', this one has 'float64'"):
+        check_same_run(record, other, allow_other_version=False)
+
+
 def test_a_run_in_memory_is_saved_once_and_as_it_is(committed, tmp_path):
     run = small_run(num_draws=20)
     run.save(tmp_path / "saved")

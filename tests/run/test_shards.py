@@ -335,6 +335,7 @@ def test_shards_are_merged_into_an_empty_directory_and_into_no_other(tmp_path):
 
 def test_a_commit_that_fails_while_another_process_is_interrupted_is_what_is_said():
     def commit(*_):
+        time.sleep(0.3)  # it is still being made when the interrupt is seen
         raise StorageError("The disk is full.")
 
     class Peers:

@@ -85,7 +85,11 @@ def check_same_run(saved: "RunRecord", wanted: "RunRecord", *, allow_other_versi
     """
     from steppe.run.storage.record import first_difference
 
-    there, here = (record.model_dump(mode="json", exclude=_MAY_DIFFER) for record in (saved, wanted))
+    # Precision first: numbers differ because of it.
+    there, here = (
+        {"dtype": record.dtype, **record.model_dump(mode="json", exclude=_MAY_DIFFER)}
+        for record in (saved, wanted)
+    )
     different = first_difference(there, here, "")
     if different is not None:
         name, there, here = different

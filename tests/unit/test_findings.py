@@ -37,6 +37,15 @@ def test_chains_that_accept_nothing_are_one_finding_which_knows_the_sampler():
     assert not [finding for finding in find(without, **still) if "R-hat" in finding or "converged" in finding]
 
 
+def test_chains_that_never_move_are_told_of_samplers_that_change_several_sites():
+    levels = np.repeat(fair_bits(num_draws=1), 400, axis=1)
+    (first, *_) = find(trace_of(levels), acceptance_rate=np.ones((4, 400), np.float32))
+    assert first.startswith(
+        "Chains 0, 1, 2, 3 never moved: every draw is one state. Start elsewhere, or temper"
+    )
+    assert first.endswith("use a sampler that changes several, such as `hamming_ball()`.")
+
+
 def test_numbers_that_are_not_finite_come_first_where_they_hold_chains():
     levels = np.repeat(fair_bits(num_draws=1), 400, axis=1)
     findings = find(trace_of(levels), num_nonfinite=np.ones((4, 400), int))

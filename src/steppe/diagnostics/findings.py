@@ -92,7 +92,8 @@ def _list_proposal_failures(mixing: Mixing) -> Iterator[str]:
         yield (
             f"{_name_chains(np.flatnonzero(stands))} never moved: every draw is one state. "
             f"{'Lower the step size, start' if mixing.has_step_size else 'Start'} elsewhere, or temper the "
-            "target."
+            "target; where a constraint forbids changes of one site, use a sampler that changes several, "
+            "such as `hamming_ball(radius=2)`."
         )
 
 

@@ -75,6 +75,23 @@ def test_alternatives_differ_in_the_separation_and_lie_within_the_loss(paper_mod
     assert found.best.position.tolist() == paper_modes.best.position.tolist()
 
 
+def test_a_peak_that_no_chain_meets_is_shown_where_all_states_can_be_evaluated():
+    sites = 10
+    slope, peak = jnp.arange(1, sites + 1) / 4, jnp.arange(sites) % 2
+
+    def log_density(x):
+        return jnp.where((x == peak).all(), 20.0, -slope @ x)
+
+    hidden = steppe.Target(log_density, steppe.Binary(sites))
+    found = steppe.find_flat_modes(hidden, key=KEY, budget=40 * 2**sites)
+    np.testing.assert_array_equal(found.best.position, peak)
+    assert "enumerated" in found.best.found_by
+    assert found.num_evaluations <= 40 * 2**sites
+    assert all(
+        "enumerated" not in mode.found_by for mode in steppe.find_flat_modes(hidden, key=KEY, budget=20_000)
+    )
+
+
 @pytest.mark.slow
 def test_wide_component_of_the_mixture_is_the_most_robust_mode():
     planted = planted_mixture()

@@ -21,6 +21,8 @@ from steppe.target import Target
 # Of the budget of a member: searches for valid starting positions may take this much. All positions are valid
 # where the robust target has a closed form.
 REDRAW_FRACTION = 0.1
+# What tables call states that no chain met.
+ENUMERATED, NUM_HIGHEST = "enumerated", 16
 
 
 class Candidates(NamedTuple):
@@ -82,6 +84,22 @@ def run_chains(
         kinds.append(np.full(len(met), index))
         report(index + 1)
     return Candidates(np.concatenate(states), np.concatenate(kinds), starts[0])
+
+
+def is_enumerable(target: Target, budget: int) -> bool:
+    """Whether all states can be evaluated within a budget."""
+    return not target.domain.num_reals and target.domain.num_states <= budget
+
+
+def add_highest(target: Target, met: Candidates, kind: int, counter: EvaluationCounter) -> Candidates:
+    """Evaluate all states, and add the highest of them to those that chains met."""
+    states = np.asarray(target.domain.enumerate())
+    values = np.asarray(evaluate(target, states), float)
+    counter.record(values=len(states))
+    highest = np.argsort(-values, kind="stable")[:NUM_HIGHEST]
+    added = states[highest[np.isfinite(values[highest])]]
+    kinds = np.concatenate([met.kinds, np.full(len(added), kind)])
+    return met._replace(states=np.concatenate([met.states, added]), kinds=kinds)
 
 
 def _draw_starts(

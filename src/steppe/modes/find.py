@@ -14,7 +14,14 @@ from steppe.compiling import pad_rows, quick_jit
 from steppe.domain import Domain
 from steppe.errors import RunError
 from steppe.kernel.cost import EvaluationCounter
-from steppe.modes.chains import Candidates, evaluate, run_chains
+from steppe.modes.chains import (
+    ENUMERATED,
+    Candidates,
+    add_highest,
+    evaluate,
+    is_enumerable,
+    run_chains,
+)
 from steppe.modes.flat_modes import FlatModes, Mode
 from steppe.modes.judge import (
     Judged,
@@ -55,6 +62,8 @@ DEFAULT_FLIP_RATE = 0.1
 # Of the budget: chains (more where values after the disturbance are exact, so that few evaluations judge),
 # local searches on the target, and those on what is left after the disturbance.
 CHAIN_FRACTION, CLOSED_CHAIN_FRACTION, SEARCH_FRACTION, ROBUST_SEARCH_FRACTION = 0.65, 0.8, 0.1, 0.05
+# Of the searches: where all states can be evaluated for so much, they are.
+ENUMERATED_FRACTION = 0.25
 # Disturbances that chains and searches on the robust target see.
 NUM_SEARCHED = 12
 # A mode that changes in fewer sites than this fraction is not an alternative.
@@ -121,7 +130,8 @@ def find_flat_modes(
     Notes
     -----
     Modes are ranked by the value after fresh disturbances, not those that the search saw. Chains are
-    annealed, so how often one ends in a mode is no probability. A mode that no chain met is not in the table.
+    annealed, so how often one ends in a mode is no probability. A mode that no chain met is not in the table,
+    but where there are so few states that a fortieth of the budget evaluates all, the highest ones are.
 
     On spins, where `U` is quadratic and without fields (a maximum cut, a spin glass), flips damp all
     couplings alike, so the mean after them is a rising function of `U`: the best mode is the most robust.
@@ -156,6 +166,9 @@ def find_flat_modes(
     with count_bar("looking for modes", len(shares) + 2, progress) as report:
         met = run_chains(target, shares, of_search, counter, initial, report)
         kinds = [member.name for member, _ in shares]
+        if is_enumerable(target, int(ENUMERATED_FRACTION * SEARCH_FRACTION * total)):
+            met = add_highest(target, met, len(kinds), counter)
+            kinds.append(ENUMERATED)
         found = _search(target, after, met, kinds, of_rest, counter, total)
         report(len(shares) + 1)
         judged = judge(target, found, disturbance, measure, of_judgement, counter, wanted)

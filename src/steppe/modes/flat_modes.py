@@ -41,7 +41,7 @@ class Mode:
     roughness, max_drop
         Mean `|ΔU|` over all single changes, and the largest loss by one. Exact.
     num_visits, found_by
-        Chains that ended here, and their kinds.
+        Chains whose searches ended here, and their kinds; where all states were evaluated, `enumerated` too.
     is_best, is_robust
         Whether it is the highest mode, and the one worth most after the disturbance.
     is_on_front

@@ -249,3 +249,25 @@ def test_the_dimod_sampler_passes_the_tests_that_dimod_has_for_samplers():
     unittest.defaultTestLoader.loadTestsFromTestCase(Tests).run(outcome)
     assert outcome.testsRun >= 30
     assert outcome.wasSuccessful(), [*outcome.errors, *outcome.failures][:1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_best_sets_of_nodes_weigh_what_networkx_finds_by_branch_and_bound(seed):
+    graph = networkx.gnp_random_graph(12, 0.4, seed=seed)
+    weights = np.random.default_rng(seed).integers(1, 6, 12)
+    networkx.set_node_attributes(graph, dict(enumerate(weights.tolist())), "weight")
+    _, largest_clique = networkx.max_weight_clique(graph)
+    rest = networkx.complement(graph)
+    rest.add_nodes_from(graph.nodes(data=True))
+    _, largest_set = networkx.max_weight_clique(rest)
+    wanted = {
+        steppe.targets.clique: largest_clique,
+        steppe.targets.independent_set: largest_set,
+        steppe.targets.vertex_cover: weights.sum() - largest_set,
+    }
+    for problem, weight in wanted.items():
+        target = problem(graph, weights)
+        states = target.domain.enumerate()
+        best = states[np.argmax(jax.vmap(target.log_density)(states))]
+        assert target.is_feasible(best)
+        assert float(target.score(best)) == weight

@@ -58,6 +58,8 @@ PLAN: tuple[tuple[str, dict[str, Any]], ...] = (
     ("bnn", {**AS_PUBLISHED, "instance": "news,adult", "num_seeds": 3}),
     ("bnn", {**AS_PUBLISHED, "instance": "blog", "num_seeds": 1}),
 )
+# Of a short experiment that looks at data where they are given.
+WITH_DATA = ("budget",)
 # Put together whatever cells there are: all tables, as many seeds as any of them has.
 WHOLE = {
     "bnn": {**AS_PUBLISHED, "instance": "compas,compas@printed,news,adult,blog", "num_seeds": 5},
@@ -68,8 +70,8 @@ WHOLE = {
 
 
 def make_request(asked: dict[str, Any], name: str, data: Path) -> Request:
-    """The request of a step; what is recorded cell by cell needs data."""
-    return Request(**asked, data=data if is_celled(name, asked) else None)
+    """The request of a step; what is recorded cell by cell needs data, and some of the rest."""
+    return Request(**asked, data=data if is_celled(name, asked) or name in WITH_DATA else None)
 
 
 def is_celled(name: str, asked: dict[str, Any]) -> bool:

@@ -8,7 +8,8 @@ import pytest
 
 from steppe_edlp.budget import run as protocol
 from steppe_edlp.budget.planted import make_planted
-from steppe_edlp.budget.tours import CYCLES, NUM_CITIES, make_tours, number_cycles
+from steppe_edlp.budget.tours import CYCLES, NUM_CITIES, make_places, make_tours, number_cycles
+from steppe_edlp.request import Request
 
 INSTANCE = make_tours(0, tolerance=0.3)
 COSTS = -INSTANCE.log_density
@@ -37,6 +38,25 @@ def test_distances_count_edges_with_their_directions():
     edges = [set(zip(tour, np.roll(tour, -1), strict=True)) for tour in (first, second)]
     assert INSTANCE.distances[0, 1] == len(edges[0] - edges[1])
     np.testing.assert_array_equal(INSTANCE.num_near, (INSTANCE.distances <= 3).sum(axis=1) - 1)
+
+
+def test_a_tour_of_places_and_its_reverse_are_one():
+    map_of = np.random.default_rng(0).uniform(size=(30, 2))
+    apart = np.linalg.norm(map_of[:, None] - map_of, axis=-1)
+    found = make_places(0, apart, tolerance=0.2)
+    tours = CYCLES[found.affordable]
+    forth, back = (np.stack([found.target.position(tour) for tour in way]) for way in (tours, tours[:, ::-1]))
+    np.testing.assert_array_equal(found.number(forth), found.affordable)
+    np.testing.assert_array_equal(found.number(back), found.affordable)
+    np.testing.assert_allclose(found.target.cost(back), -found.log_density[found.affordable], rtol=1e-5)
+    edges = [{frozenset(pair) for pair in zip(tour, np.roll(tour, -1), strict=True)} for tour in tours[:2]]
+    assert found.distances[0, 1] == len(edges[0] - edges[1])
+    assert (np.diag(found.distances) == 0).all()
+    chosen = np.random.default_rng([8, 0]).choice(30, NUM_CITIES, replace=False)
+    lengths = [apart[chosen[tour], chosen[np.roll(tour, -1)]].sum() for tour in tours]
+    ratios = -found.log_density[found.affordable] / lengths
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
+    assert found.number(np.zeros_like(forth[:1])).tolist() == [-1]
 
 
 def test_planted_states_have_the_log_density_of_the_target_and_the_plateau_is_robust():
@@ -89,7 +109,8 @@ def test_every_variant_runs_at_its_own_settings(tmp_path):
         coupling_variances=[0.5],
         center_step_sizes=[0.1],
     )
-    for (name, variant), problem in product(protocol.VARIANTS.items(), protocol.PROBLEMS):
+    problems, _ = protocol.list_problems(size, Request(scale="quick"))
+    for (name, variant), problem in product(protocol.VARIANTS.items(), problems.values()):
         answer = protocol._measure(problem, name, [0, 1], size)
         assert set(answer["setting"]) <= {"step_size", "coupling_variance", "center_step_size"}
         assert len(answer["sets"]) == 2

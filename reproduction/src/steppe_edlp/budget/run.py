@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from steppe import samplers
+from steppe import datasets, samplers
 from steppe.compiling import quick_jit
 from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
@@ -19,7 +19,7 @@ from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.simulate import Count, simulate
 from steppe_edlp.budget.instance import Instance
 from steppe_edlp.budget.planted import make_planted
-from steppe_edlp.budget.tours import make_tours
+from steppe_edlp.budget.tours import make_places, make_tours
 from steppe_edlp.experiment import Experiment
 from steppe_edlp.request import Found, Request, Row
 from steppe_edlp.work import Content, Work
@@ -30,7 +30,15 @@ ANNEALED_FROM = 16.0
 RIVAL = "dmala"
 TIED = 1e-9
 MEASURES = ("found", "log_density", "first_robust", "near")
-PROBLEMS: dict[str, Callable[..., Instance]] = {"tours": make_tours, "planted": make_planted}
+# Of TSPLIB; needs data.
+MAP = "kroA100"
+
+
+class Problem(NamedTuple):
+    """Instances by seed, and how many gradients a chain gets on one."""
+
+    make: Callable[[int], Instance]
+    num_gradients: int
 
 
 class Variant(NamedTuple):
@@ -65,15 +73,17 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
     """Carry out the experiment: settings chosen on pilot instances, then fresh ones."""
     size = experiment.size(request)
     seeds = request.seeds(size.num_instances)
+    problems, digests = list_problems(size, request)
     names = [name for name, one in VARIANTS.items() if one.sampler in request.chosen(experiment.samplers)]
-    pieces = {(problem, name): _to_key(problem, name) for problem in PROBLEMS for name in names}
-    kept = work.all({key: partial(_measure, *which, seeds, size) for which, key in pieces.items()})
+    pieces = {(problem, name): _to_key(problem, name) for problem in problems for name in names}
+    kept = work.all(
+        {key: partial(_measure, problems[of], name, seeds, size) for (of, name), key in pieces.items()}
+    )
     parts = [
-        _Compared.of(
-            problem, seeds, size, {name: kept[key] for (of, name), key in pieces.items() if of == problem}
-        )
-        for problem in PROBLEMS
+        _Compared.of(title, problem, seeds, {name: kept[pieces[title, name]] for name in names})
+        for title, problem in problems.items()
     ]
+    num_gradients = sum(problem.num_gradients for problem in problems.values())
     return Found(
         rows={"alternatives": [row for part in parts for row in part.describe()]},
         facts={
@@ -83,14 +93,31 @@ def run(experiment: Experiment, request: Request, work: Work) -> Found:
                 for part in parts
             },
         },
+        conditions=problems,
         arrays={
             "nearer": np.stack([part.find_lead(name) for part in parts for name in part.answers]),
             "found": np.stack([one["found"] for part in parts for one in part.answers.values()]),
         },
         recipes={f"{name} on {part.problem}": one for part in parts for name, one in part.recipes.items()},
         seeds=seeds,
-        model_evaluations=len(names) * len(seeds) * size.num_chains * sum(size.num_gradients.values()),
+        data=digests,
+        model_evaluations=len(names) * len(seeds) * size.num_chains * num_gradients,
     )
+
+
+def list_problems(size: SimpleNamespace, request: Request) -> tuple[dict[str, Problem], dict[str, str]]:
+    """What is looked at by name, and digests of data: places of a map only where data are given."""
+    make: dict[str, Callable[..., Instance]] = {"tours": make_tours, "planted": make_planted}
+    digests = {}
+    if request.data is not None:
+        loaded = datasets.load(f"tsplib:{MAP}", data=request.data)
+        make["places"] = partial(make_places, distances=np.asarray(loaded.distances, float))
+        digests = {f"tsplib:{name}": digest for name, digest in loaded.card.sha256.items()}
+    problems = {
+        name: Problem(partial(one, tolerance=size.tolerance[name]), size.num_gradients[name])
+        for name, one in make.items()
+    }
+    return problems, digests
 
 
 class _Compared(NamedTuple):
@@ -104,16 +131,16 @@ class _Compared(NamedTuple):
 
     @classmethod
     def of(
-        cls, problem: str, seeds: Sequence[int], size: SimpleNamespace, answers: Mapping[str, Content]
+        cls, title: str, problem: Problem, seeds: Sequence[int], answers: Mapping[str, Content]
     ) -> "_Compared":
         """Match the sets of every variant with those of the rival."""
-        instances = [_make(problem, seed, size) for seed in seeds]
+        instances = [problem.make(seed) for seed in seeds]
         matched = {
             name: match_sets(one["sets"], answers.get(RIVAL, one)["sets"], instances)
             for name, one in answers.items()
         }
         recipes = {name: _make_recipe(VARIANTS[name], one["setting"]) for name, one in answers.items()}
-        return cls(problem, instances, answers, matched, recipes)
+        return cls(title, instances, answers, matched, recipes)
 
     def find_lead(self, name: str) -> np.ndarray:
         """By how much solutions of a variant are nearer to each other than the rival's."""
@@ -131,10 +158,6 @@ def _to_key(problem: str, name: str) -> str:
     return f"{problem}-{name}".replace(", ", "-").replace(" ", "-").replace("η", "eta")
 
 
-def _make(problem: str, seed: int, size: SimpleNamespace) -> Instance:
-    return PROBLEMS[problem](seed, tolerance=size.tolerance[problem])
-
-
 def _make_recipe(variant: Variant, setting: Mapping[str, float]) -> Recipe:
     return getattr(samplers, variant.sampler)(**setting)
 
@@ -149,7 +172,7 @@ def list_settings(variant: Variant, size: SimpleNamespace) -> list[dict[str, flo
     return [dict(zip(grid, numbers, strict=True)) for numbers in product(*grid.values())]
 
 
-def _measure(problem: str, name: str, seeds: Sequence[int], size: SimpleNamespace) -> Content:
+def _measure(problem: Problem, name: str, seeds: Sequence[int], size: SimpleNamespace) -> Content:
     """Choose a setting on pilot instances, and measure fresh ones with it."""
     variant, best = VARIANTS[name], None
     for setting in list_settings(variant, size):
@@ -167,13 +190,12 @@ def _measure(problem: str, name: str, seeds: Sequence[int], size: SimpleNamespac
 
 
 def _walk_instance(
-    problem: str, variant: Variant, setting: Mapping[str, float], seed: int, size: SimpleNamespace
+    problem: Problem, variant: Variant, setting: Mapping[str, float], seed: int, size: SimpleNamespace
 ) -> dict[str, Any]:
     """What the chains of one sampler find on one instance from random solutions."""
-    instance, recipe = _make(problem, seed, size), _make_recipe(variant, setting)
+    instance, recipe = problem.make(seed), _make_recipe(variant, setting)
     sampler = recipe.build(instance.target, audit=False)
-    num_gradients = size.num_gradients[problem]
-    num_steps = round(num_gradients / sampler.evaluations_per_step)
+    num_steps = round(problem.num_gradients / sampler.evaluations_per_step)
     key_start, key = jax.random.split(jax.random.key(seed))
     starts = instance.draw_starts(key_start, size.num_chains)
     ends = None
@@ -181,7 +203,7 @@ def _walk_instance(
         last = float(setting["coupling_variance"])
         ends = jnp.asarray([ANNEALED_FROM * last, last])
     positions = np.asarray(_walk(sampler, starts, key, num_steps, ends, reads_center=variant.reads_center))
-    return judge(instance.number(positions), instance, num_gradients)
+    return judge(instance.number(positions), instance, problem.num_gradients)
 
 
 @partial(quick_jit, static_argnames=("num_steps", "reads_center"))

@@ -137,9 +137,10 @@ def test_cuts_are_ranked_by_their_weight_and_said_to_be_degenerate():
 
 @pytest.mark.slow
 def test_knapsack_shows_its_optimum_first_and_how_many_flips_break_it():
-    found = steppe.find_flat_modes(KNAPSACK, key=KEY)
-    assert found.best.log_density == pytest.approx(float(VALUES[-4:].sum()), rel=1e-6)
-    assert found[0].is_best
+    for seed in range(10):
+        found = steppe.find_flat_modes(KNAPSACK, key=jax.random.key(seed))
+        assert found.best.log_density == pytest.approx(float(VALUES[-4:].sum()), rel=1e-6)
+        assert found[0].is_best
     assert 0 < found.best.broken_fraction < 1
     assert "break the constraint" in found.explain()
 

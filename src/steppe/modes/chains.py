@@ -26,11 +26,15 @@ ENUMERATED, NUM_HIGHEST = "enumerated", 16
 
 
 class Candidates(NamedTuple):
-    """States to search from, the kind of chain that met each, and where chains began."""
+    """States to search from, the kind of chain that met each, and where chains began.
+
+    States of the kind `first`, if it is not negative, are searched from before all others.
+    """
 
     states: np.ndarray
     kinds: np.ndarray
     starts: np.ndarray
+    first: int = -1
 
 
 def run_chains(
@@ -99,7 +103,7 @@ def add_highest(target: Target, met: Candidates, kind: int, counter: EvaluationC
     highest = np.argsort(-values, kind="stable")[:NUM_HIGHEST]
     added = states[highest[np.isfinite(values[highest])]]
     kinds = np.concatenate([met.kinds, np.full(len(added), kind)])
-    return met._replace(states=np.concatenate([met.states, added]), kinds=kinds)
+    return met._replace(states=np.concatenate([met.states, added]), kinds=kinds, first=kind)
 
 
 def _draw_starts(

@@ -46,7 +46,7 @@ def find_min_cost(target: Target, counter: EvaluationCounter) -> int:
 def search_locally(
     target: Target, met: "Candidates", num_kinds: int, counter: EvaluationCounter, limit: int
 ) -> Found:
-    """Ascend from distinct states, those met most often first, while evaluations are left.
+    """Ascend from distinct states, those met most often first unless told otherwise, while evaluations last.
 
     Parameters
     ----------
@@ -102,11 +102,12 @@ def merge_same(modes: np.ndarray, values: np.ndarray, visits: np.ndarray) -> Fou
 
 
 def _distinct(target: Target, met: "Candidates", num_kinds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct states, most often met first, and how many chains of each kind met them."""
+    """Distinct states in the order of searches, and how many chains of each kind met them."""
     distinct, which, counts = np.unique(
         canonicalize(target, met.states), axis=0, return_inverse=True, return_counts=True
     )
     by_kind = np.zeros((len(distinct), num_kinds), int)
     np.add.at(by_kind, (which.ravel(), met.kinds), 1)
-    order = np.argsort(-counts, kind="stable")
+    comes_late = by_kind[:, met.first] == 0 if met.first >= 0 else np.zeros_like(counts)
+    order = np.lexsort((-counts, comes_late))
     return distinct[order], by_kind[order]

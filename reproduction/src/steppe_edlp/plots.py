@@ -80,6 +80,13 @@ def write_beside(
     axes.annotate(text, point, shift, **{"textcoords": "offset points", "fontsize": 9, **look})
 
 
+def draw_paper(
+    axes: "Axes", xs: Sequence[float], ys: Sequence[float], label: str | None = None, color: str = "black"
+) -> None:
+    """The paper's own numbers: hollow diamonds."""
+    axes.plot(xs, ys, "D", label=label, markerfacecolor="white", markeredgecolor=color, markersize=6)
+
+
 def color_of(name: str) -> str:
     """The colour of a sampler; grey for what is none."""
     return style.SAMPLER_COLORS.get(name, QUIET)

@@ -9,7 +9,15 @@ from steppe.report import style
 from steppe.report.cells import to_number
 from steppe.results import Cell, Results
 from steppe.targets.bernoulli import PAPER_MODES
-from steppe_edlp.plots import draw_bars, draw_limit, make_panels, name_rows, unpack_arrays, write_beside
+from steppe_edlp.plots import (
+    draw_bars,
+    draw_limit,
+    draw_paper,
+    make_panels,
+    name_rows,
+    unpack_arrays,
+    write_beside,
+)
 from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
@@ -21,6 +29,14 @@ ROWS, COLUMNS = ("11", "01", "00", "10"), ("01", "00", "10", "11")
 STATES = [f"{state:04b}" for state in range(16)]
 KINDS = {"".join(map(str, mode)): kind for kind, modes in PAPER_MODES._asdict().items() for mode in modes}
 KIND_COLORS = {"flat": style.FLAT_COLOR, "sharp": style.SHARP_COLOR}
+
+# Cells of the paper's heat maps, one run each; those of dula do not all come out of the authors' code.
+PAPER_CELLS = {
+    "dula": {"0100": 0.06, "1001": 0.01, "0010": 0.13, "0111": 0.30},
+    "dmala": {"0100": 0.05, "1001": 0.03, "0010": 0.22, "0111": 0.14},
+    "edula": {"0100": 0.11, "1001": 0.05, "0010": 0.08, "0111": 0.06},
+    "edmala": {"0100": 0.16, "1001": 0.23, "0010": 0.03, "0111": 0.13},
+}
 
 Means = Mapping[str, np.ndarray]
 Rows = Sequence[Mapping[str, Cell]]
@@ -50,11 +66,23 @@ def _draw_masses(rows: Rows, target: np.ndarray) -> "Figure":
         ticks = [to_number(row[f"{kind}_exact"]) for row in rows]
         axes.plot(ticks, range(len(rows)), "|", color="black", markersize=13, markeredgewidth=1.5)
         draw_limit(axes, exact)
+        printed = _find_printed(names, kind)
+        draw_paper(axes, list(printed.values()), list(printed), "paper, one run")
         axes.set_title(f"Time in {kind} modes (dashed: π, {exact:.3f})")
         axes.set_xlabel("fraction of steps")
         axes.margins(x=0.14)
     name_rows(panels[0], names)
+    panels[0].legend(loc="upper right", fontsize=9)
     return figure
+
+
+def _find_printed(names: Sequence[str], kind: str) -> dict[int, float]:
+    """The paper's time in modes of a kind, by the row of the sampler."""
+    return {
+        row: sum(mass for state, mass in PAPER_CELLS[name].items() if KINDS[state] == kind)
+        for row, name in enumerate(names)
+        if name in PAPER_CELLS
+    }
 
 
 def _draw_occupancy(target: np.ndarray, means: Means) -> "Figure":
@@ -99,11 +127,14 @@ def _color_of(state: str) -> str:
 def _draw_heatmaps(target: np.ndarray, means: Means) -> "Figure":
     figure, panels = make_panels(list(means), 4, 3.0, 3.1)
     top = max(target.max(), *(mean.max() for mean in means.values()))
-    for axes, mean in zip(panels, means.values(), strict=True):
+    for axes, (name, mean) in zip(panels, means.items(), strict=True):
         for row, first in enumerate(ROWS):
             for column, last in enumerate(COLUMNS):
                 state = int(first + last, 2)
                 _draw_cell(axes, row, column, target[state], mean[state], top)
+                if printed := PAPER_CELLS.get(name, {}).get(first + last):
+                    text = f"◇{printed:.2f}".replace("0.", ".")
+                    axes.text(column + 0.42, row + 0.87, text, ha="center", va="center", fontsize=7)
                 if kind := KINDS.get(first + last):
                     _draw_box(axes, row, column, KIND_COLORS[kind])
         axes.set(xlim=(0, 4), ylim=(4, 0), aspect="equal")
@@ -121,7 +152,7 @@ def _draw_cell(axes: "Axes", row: int, column: int, exact: float, sampled: float
     ends = [(column, row), (column + 1, row + 1)]
     for value, name, corner, at in (
         (exact, "Greys", (column + 1, row), (0.69, 0.28)),
-        (sampled, "Blues", (column, row + 1), (0.31, 0.74)),
+        (sampled, "Blues", (column, row + 1), (0.27, 0.62)),
     ):
         axes.add_patch(
             Polygon([ends[0], corner, ends[1]], color=style.find_color_map(name)(0.75 * value / top))
@@ -167,7 +198,7 @@ def _draw_seeds(rows: Rows, windows: np.ndarray) -> "Figure":
         axes.plot(exact, place, "|", color="black", markersize=14, markeredgewidth=1.5)
         if "std_paper" in row:
             paper = to_number(row["std_paper"])
-            axes.plot(paper, place, "D", color="black", markersize=6)
+            draw_paper(axes, [paper], [place])
             write_beside(axes, f"paper {paper:.3f}", (paper, place), (0, 8), fontsize=10)
     name_rows(axes, names)
     axes.margins(y=0.12)

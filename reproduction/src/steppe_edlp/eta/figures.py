@@ -9,7 +9,7 @@ from steppe.report import style
 from steppe.report.cells import to_estimate, to_number
 from steppe.results import Cell, Results
 from steppe.theory import effective_step_size
-from steppe_edlp.plots import draw_limit, unpack_arrays, write_beside
+from steppe_edlp.plots import draw_limit, draw_paper, make_figure, unpack_arrays, write_beside
 from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 Rows = Sequence[Mapping[str, Cell]]
 # Of the figure of p(θ_a) for θ ~ Bernoulli(1/2).
 DENSITY_VARIANCES = (0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+# Of the paper's figure of distances.
+DISTANCE_VARIANCES = (0.05, 0.08, 0.1, 0.2, 0.5, 0.8, 1.0, 2.0, 5.0, 8.0)
 STRIDE = 5
-TICKS = (0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+MANY_DECADES = 2.0  # from here on only powers of ten are named on an axis
+PAPER_TABLE = "compas"  # the only one for which the paper has errors
 LABEL = "coupling variance η"
 
 
@@ -92,6 +95,10 @@ def _draw_rmse(results: Results, sweeps: Mapping[str, Rows], plain: Mapping[str,
     figure, (axes,) = style.make_row(1, 7, 3.8)
     for rows in sweeps.values():
         _draw_sweep(axes, rows, "rmse")
+    if str(results.settings["network"]).startswith(PAPER_TABLE):
+        for name, rows in sweeps.items():
+            xs, printed = ([to_number(row[key]) for row in rows] for key in ("variance", "rmse_paper"))
+            draw_paper(axes, xs, printed, f"{name}, paper", color=style.SAMPLER_COLORS[name])
     for name, shift in (("dula", 3), ("dmala", -9)):
         if name in plain:
             _draw_level(axes, plain[name], "rmse", shift)
@@ -111,20 +118,32 @@ def _draw_acceptance(rows: Rows, plain: Mapping[str, Any]) -> "Figure":
 
 
 def _draw_distance(results: Results, sweeps: Mapping[str, Rows]) -> "Figure":
-    figure, panels = style.make_row(len(sweeps), 4.6 * len(sweeps), 4.2)
+    figure, (panels,) = make_figure(1, len(sweeps), 4.6 * len(sweeps), 4.2)
     paths, bits = unpack_arrays(results)["paths"], to_number(results.settings["bits"])
     for axes, (name, rows), path in zip(panels, sweeps.items(), paths, strict=True):
-        steps, variances = STRIDE * (1 + np.arange(len(path))), [to_number(row["variance"]) for row in rows]
-        shades = style.find_color_map("viridis")(np.linspace(0, 0.85, len(variances)))
-        for place, (variance, own, shade) in enumerate(zip(variances, path.T, shades, strict=True)):
-            axes.plot(steps, own, color=shade, linewidth=1.5)
-            axes.axhline(np.sqrt(bits * variance), color=shade, linestyle="--", linewidth=0.7)
-            # Neighbours are near one another: every other name stands further out.
-            look = {"color": shade, "fontsize": 8, "va": "center"}
-            write_beside(axes, f"{variance:g}", (steps[-1], own[-1]), (4 + 24 * (place % 2), 0), **look)
-        axes.set(yscale="log", title=f"{name}, η at the ends", xlabel="step", xlim=(0, 1.2 * steps[-1]))
-        axes.set_yticks([tick for tick in TICKS if path.min() / 2 < tick < 2 * path.max()])
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.yaxis.set_minor_formatter("")
+        variances = [to_number(row["variance"]) for row in rows]
+        shown = {one: own for one, own in zip(variances, path.T, strict=True) if one in DISTANCE_VARIANCES}
+        _draw_paths(axes, shown, bits)
+        axes.set(title=f"{name}, η at the ends", xlabel="step")
     panels[0].set_ylabel("‖θ − θ_a‖ (dashed: √(dη))")
     return figure
+
+
+def _draw_paths(axes: "Axes", paths: Mapping[float, np.ndarray], bits: float) -> None:
+    """A curve per η with its stationary value beside it, on a logarithmic axis with few and plain numbers."""
+    from matplotlib.ticker import LogLocator
+
+    shades = style.find_color_map("viridis")(np.linspace(0, 0.85, len(paths)))
+    for place, ((variance, path), shade) in enumerate(zip(paths.items(), shades, strict=True)):
+        steps = STRIDE * (1 + np.arange(len(path)))
+        axes.plot(steps, path, color=shade, linewidth=1.5)
+        axes.plot(steps[[0, -1]], 2 * [np.sqrt(bits * variance)], "--", color=shade, linewidth=0.8)
+        # Neighbours are near one another: names stand in three columns.
+        write_beside(axes, f"{variance:g}", (steps[-1], path[-1]), (4 + 22 * (place % 3), 0), va="center")
+        axes.set_xlim(0, 1.3 * steps[-1])
+    axes.set_yscale("log")
+    every = np.concatenate([path[path > 0] for path in paths.values()])
+    decades = np.log10(every.max() / every.min()) if len(every) else 0
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if decades > MANY_DECADES else (1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter("")

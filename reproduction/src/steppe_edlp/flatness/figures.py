@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from steppe.report import style
-from steppe.report.cells import to_estimate, to_number
+from steppe.report.cells import format_decimals, to_estimate, to_number
 from steppe.results import Cell, Results
 from steppe_edlp.plots import draw_bars, name_rows, unpack_arrays, write_beside
 from steppe_edlp.tables import find_rows
@@ -71,7 +71,8 @@ def _draw_test_error(rows: Rows) -> "Figure":
     figure, (axes,) = style.make_row(1, 7, 0.55 * len(rows) + 1.1)
     names, errors = [str(row["sampler"]) for row in rows], [to_number(row["test_error"]) for row in rows]
     texts = [
-        f"{one:.4f}   U {to_number(row['log_density']):.2f}" for one, row in zip(errors, rows, strict=True)
+        f"{one:.4f}   U {format_decimals(to_number(row['log_density']), 2)}"
+        for one, row in zip(errors, rows, strict=True)
     ]
     draw_bars(axes, names, [row["test_error"] for row in rows], texts)
     name_rows(axes, names)

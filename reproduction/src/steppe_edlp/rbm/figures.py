@@ -7,7 +7,7 @@ import numpy as np
 from steppe.report import style
 from steppe.report.cells import to_estimate, to_number
 from steppe.results import Results
-from steppe_edlp.plots import color_of, draw_limit, make_panels, name_rows, unpack_arrays
+from steppe_edlp.plots import color_of, draw_limit, draw_paper, make_panels, name_rows, unpack_arrays
 from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ def _draw_reconstruction(results: Results, single: np.ndarray) -> "Figure":
             style.draw_interval(axes, found, place)
             if "mse_paper" in row:
                 paper = to_number(row["mse_paper"])
-                axes.plot(paper, place - 0.22, "D", color="black", markerfacecolor="white")
+                draw_paper(axes, [paper], [place - 0.22])
         _draw_single_runs(axes, single[: len(names), :, column])
         axes.set(title=f"{rows[column]['setting']} test images", xlabel="mean squared error")
         axes.grid(axis="x")
-        axes.locator_params(axis="x", nbins=4)
+        axes.locator_params(axis="x", nbins=4, min_n_ticks=3)
     name_rows(panels[0], names)
     return figure
 

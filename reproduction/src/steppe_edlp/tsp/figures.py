@@ -8,7 +8,16 @@ import numpy as np
 from steppe.report import style
 from steppe.report.cells import to_estimate, to_number
 from steppe.results import Cell, Results
-from steppe_edlp.plots import DARK, color_of, draw_limit, make_figure, name_rows, unpack_arrays, write_beside
+from steppe_edlp.plots import (
+    DARK,
+    color_of,
+    draw_limit,
+    draw_paper,
+    make_figure,
+    name_rows,
+    unpack_arrays,
+    write_beside,
+)
 from steppe_edlp.tables import find_rows
 
 if TYPE_CHECKING:
@@ -87,7 +96,7 @@ def _draw_spreads(rows: Rows, single_runs: np.ndarray) -> "Figure":
             # At the foot of the bar: its end is hidden by the single runs.
             style.draw_label(axes, f"{found.value:.2f}", (0, place))
             if (paper := row.get(f"{key}_paper")) is not None:
-                axes.plot(to_number(paper), place, "D", color="black", markerfacecolor="white", markersize=7)
+                draw_paper(axes, [to_number(paper)], [place])
         axes.set(title=title, xlabel=unit)
         axes.grid(axis="x")
     name_rows(panels[0], names)
@@ -106,10 +115,10 @@ def _draw_violins(points: Mapping[str, np.ndarray], exact: np.ndarray) -> "Figur
         axes.set_xticks(range(1, len(points) + 1), names, fontsize=9)
         axes.set_title(title)
         axes.set_ylabel(unit, fontsize=9)
-    for value, line, label in zip(exact, ("-", "--"), ("shortest tour", "mean under π"), strict=True):
+    for value, line, label in zip(exact, ("-", "--"), ("shortest\ntour", "mean\nunder π"), strict=True):
         panels[0].axhline(value, color=DARK, linewidth=1, linestyle=line)
-        write_beside(panels[0], label, (0.42, value), (0, 3), fontsize=8)
-    panels[0].set_xlim(0.4, len(points) + 0.6)
+        look = {"xycoords": ("axes fraction", "data"), "va": "center", "fontsize": 8}
+        write_beside(panels[0], label, (1, value), (3, 0), **look)
     return figure
 
 
@@ -140,12 +149,10 @@ def _draw_scatter(points: Mapping[str, np.ndarray], exact: np.ndarray) -> "Figur
 def _draw_density(
     axes: "Axes", values: np.ndarray, color: str, *, limits: tuple[float, float], is_across: bool = False
 ) -> None:
-    """Smoothed distribution, reflected at the limits of the values; along the other axis if `is_across`."""
+    """Smoothed distribution, reflected at limits, drawn from the lowest to the highest value."""
     if np.ptp(values) == 0:
         return
-    width = SMOOTHING * values.std()
-    low, high = np.clip([values.min() - 3 * width, values.max() + 3 * width], *limits)
-    at = np.linspace(low, high, 200)
+    width, at = SMOOTHING * values.std(), np.linspace(values.min(), values.max(), 200)
     mirrored = [values, *(2 * limit - values for limit in limits if np.isfinite(limit))]
     sources = np.concatenate(mirrored)
     heights = np.exp(-0.5 * ((at[:, None] - sources) / width) ** 2).sum(axis=1) / (width * len(values))

@@ -1,6 +1,7 @@
 """Pages made of what was recorded: verdicts on the paper's claims, and its tables cell by cell."""
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -55,6 +56,14 @@ FIGURES = {
     }
 }
 LEVEL = 0.95
+MINUS = re.compile(r"(?<![\w.−-])-(?=[\d.])")
+# What becomes of a printed number: how its word begins, and how it is said of several.
+WORDS = {
+    "agrees": "agree",
+    "differs": "differ",
+    "not compared": "cannot be compared",
+    "not yet run": "are not yet run",
+}
 
 
 class Compared(NamedTuple):
@@ -134,7 +143,7 @@ def _write_table(title: str, verdicts: list[Verdict]) -> str:
         (f"{v.claim} **{v.outcome.capitalize()}.**{v.place and f' ({v.place})'}", v.sentence)
         for v in verdicts
     ]
-    cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows]
+    cells = [MINUS.sub("−", " | ".join(cell.replace("|", "\\|") for cell in row)) for row in rows]
     return "\n".join([f"| {title.lower()} | what came out |", "|---|---|", *(f"| {row} |" for row in cells)])
 
 
@@ -158,13 +167,12 @@ def write_tables(records: dict[str, Results]) -> str:
         ("Runtime on Adult (App. E.4)", list(compare_times(records.get("runtime_published")))),
     ]
     every = [row for _, rows in sections for row in rows]
-    states = ("agrees", "differs", "not yet run")
-    words = {word: sum(row.word.startswith(word) for row in every) for word in states}
-    counted = ", ".join(f"{count} {word}" for word, count in words.items())
+    words = {said: sum(row.word.startswith(word) for row in every) for word, said in WORDS.items()}
+    counted = ", ".join(f"{count} {said}" for said, count in words.items())
     parts = [f"Of {len(every)} printed numbers: {counted}."]
     for title, rows in sections:
         lines = ["| cell | paper | ours | read against | |", "|---|---|---|---|---|"]
-        lines += [f"| {r.what} | {r.printed:g} | {r.ours} | {r.beside} | {r.word} |" for r in rows]
+        lines += [f"| {r.what} | {_say(r.printed)} | {r.ours} | {r.beside} | {r.word} |" for r in rows]
         parts += [f"## {title}", "\n".join(lines)]
     return "\n\n".join(parts)
 
@@ -294,6 +302,6 @@ def _find(results: Results | None, table: str, **cells: object) -> dict[str, Any
     return next((row for row in rows if all(row.get(key) == cell for key, cell in cells.items())), None)
 
 
-def _say(cell: Any, digits: int) -> str:
+def _say(cell: Any, digits: int | None = None) -> str:
     number = cell.value if isinstance(cell, Estimate) else cell
-    return f"{number:.{digits}f}".replace("-", "−")
+    return (f"{number:g}" if digits is None else f"{number:.{digits}f}").replace("-", "−")

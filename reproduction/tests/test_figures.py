@@ -1,6 +1,8 @@
 """What the figures show of the recorded results, read from what was drawn."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,15 +10,16 @@ import pytest
 from steppe.results import Array, read_results
 from steppe_edlp.figures import draw
 from steppe_edlp.tables import find_rows
+from steppe_edlp.wording import say
 
-RECORDS = Path(__file__).parents[2] / "docs" / "results"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def read(name):
-    return read_results(RECORDS / f"reproduce_{name}.json")
+    return read_results(DOCS / "results" / f"reproduce_{name}.json")
 
 
-def lines(axes, *, style="-"):
+def lines(axes, *, style="-") -> list[Any]:
     return [line for line in axes.get_lines() if line.get_linestyle() == style and len(line.get_xdata()) > 2]
 
 
@@ -33,7 +36,7 @@ def test_distances_are_ten_curves_over_an_axis_with_a_few_plain_numbers(name):
     for axes in figure.axes:
         curves = lines(axes)
         assert len(curves) == 10
-        ends = [curve.get_ydata()[-1] for curve in curves]
+        ends = [curve.get_xydata()[-1, 1] for curve in curves]
         assert np.all(np.diff(ends) > 0), "the distance grows with η"
         low, high = axes.get_ylim()
         shown = [tick for tick in axes.get_yticks() if low <= tick <= high]
@@ -42,9 +45,9 @@ def test_distances_are_ten_curves_over_an_axis_with_a_few_plain_numbers(name):
 
 
 def test_the_paper_stands_beside_errors_of_its_own_table_only():
-    sweep = find_rows(read("eta_published"), "sweep")
+    sweep: list[Any] = find_rows(read("eta_published"), "sweep")
     printed = sorted((row["variance"], row["rmse_paper"]) for row in sweep)
-    hollow = [
+    hollow: list[Any] = [
         line for line in draw(read("eta_published"))["rmse"].axes[0].get_lines()
         if "paper" in str(line.get_label())
     ]  # fmt: skip
@@ -55,8 +58,9 @@ def test_the_paper_stands_beside_errors_of_its_own_table_only():
 @pytest.mark.parametrize("name", ["runtime", "runtime_published"])
 def test_labels_of_times_are_those_of_their_bars_and_no_bar_hides_the_others(name):
     results = read(name)
-    axes = draw(results)["timings"].axes[0]
-    bars = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in axes.patches}
+    axes: Any = draw(results)["timings"].axes[0]
+    patches: Any = axes.patches
+    bars = {round(bar.get_y() + bar.get_height() / 2): bar.get_width() for bar in patches}
     said = {text.xy[1]: float(text.get_text().split()[0]) for text in axes.texts if "s" in text.get_text()}
     assert said == {place: pytest.approx(width, abs=0.005) for place, width in bars.items()}
     end = axes.get_xlim()[1]
@@ -65,9 +69,13 @@ def test_labels_of_times_are_those_of_their_bars_and_no_bar_hides_the_others(nam
     assert arrows == [place for place, width in bars.items() if width > end]
 
 
+def _find_panels(figure) -> tuple[Any, Any, Any]:
+    return figure.axes[2], figure.axes[0], figure.axes[3]
+
+
 @pytest.mark.parametrize("name", ["tsp", "tsp_published"])
 def test_marginal_densities_stay_among_the_values(name):
-    main, top, side = (draw(read(name))["scatter"].axes[place] for place in (2, 0, 3))
+    main, top, side = _find_panels(draw(read(name))["scatter"])
     dots = [line for line in main.get_lines() if line.get_marker() == "."]
     costs, mismatches = (np.concatenate([line.get_xydata()[:, axis] for line in dots]) for axis in (0, 1))
     mismatches = mismatches.round()  # dots are shaken by less than a half
@@ -110,3 +118,18 @@ def test_numbers_beside_bars_have_a_minus_sign():
     texts = [text.get_text() for text in draw(read("flatness"))["test-error"].axes[0].texts]
     assert any("−" in text for text in texts)
     assert not any("-" in text for text in texts)
+
+
+@pytest.mark.parametrize("page", ["claims", "tables"])
+def test_pages_have_one_minus_sign(page):
+    text = (DOCS / "explain" / f"{page}.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert [row for row in rows if re.search(r"(?<![\w.−-])-[.\d]", row)] == []
+    assert any("−" in row for row in rows)
+
+
+def test_sentences_have_one_minus_sign_and_leave_names_alone():
+    assert (
+        say("{a} {a:.2f} {name}", {"a": -0.3385, "name": "breast-cancer"}, set())
+        == "−0.3385 −0.34 breast-cancer"
+    )

@@ -67,4 +67,5 @@ class _Formatter(string.Formatter):
             return f"{self.format_field(value.value, format_spec)} [{', '.join(ends)}]"
         number = value.value if isinstance(value, Estimate) else value
         number = float(number.mean()) if isinstance(number, np.ndarray) else number
-        return format(number, format_spec).replace("-", "−") if format_spec else str(number)
+        said = format(number, format_spec)
+        return said if isinstance(number, str) else said.replace("-", "−")

@@ -6,6 +6,16 @@ for (const arrow of document.querySelectorAll("details > summary:not([aria-label
   }
 }
 
+// A figure wider than the screen is small there: a tap opens it alone, where it can be moved and enlarged.
+for (const image of document.querySelectorAll(".bd-article img")) {
+  if (!image.closest("a, button")) {
+    const link = Object.assign(document.createElement("a"), { href: image.src });
+    link.setAttribute("aria-label", `Enlarge: ${image.alt || "figure"}`);
+    image.replaceWith(link);
+    link.append(image);
+  }
+}
+
 // Lists of versions: each entry is the same page of another version, or its first page where it has no such page.
 for (const list of document.querySelectorAll(".versions select")) {
   const { version, page, site } = list.dataset;

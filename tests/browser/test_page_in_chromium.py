@@ -6,6 +6,10 @@ import io
 import pytest
 from chromium import PHONE
 
+from page_examples import bernoulli
+from steppe.report.page import write_page
+from steppe.results import Column, Estimate, Table, Verdict
+
 SORT = "#s1-t1 thead th:nth-child({}) button"
 FIRST_CELLS = "#s1-t1 tbody td:nth-child({})"
 ENTER, ESCAPE, TAB, RIGHT = "\ue007", "\ue00c", "\ue004", "\ue014"
@@ -28,9 +32,9 @@ def test_the_page_loads_without_a_word_on_the_console(page):
     assert page.console() == []
 
 
-def test_verdicts_come_before_everything_else(page):
+def test_the_sliders_come_first_and_verdicts_before_every_experiment(page):
     heads = page.texts("main h2")
-    assert heads[0] == "Verdicts"
+    assert heads[:2] == ["Explore: what each knob does", "Verdicts"]
     assert page.texts(".claim .outcome") == [
         "✗ does not hold",
         "✓ holds",
@@ -138,13 +142,57 @@ def test_text_stands_out_from_its_ground(page, scheme):
     assert is_dark == (scheme == "dark")
 
 
-def test_figures_keep_a_light_ground_in_the_dark(page):
-    page.color("dark")
-    grounds = page.run(
-        "return ['.enlarge', '.distributions', '.viewer-paper'].map(s => "
-        "getComputedStyle(document.querySelector(s)).backgroundColor)"
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_follow_the_dark(page, scheme):
+    page.color(scheme)
+    grounds = ["rgb(255, 255, 255)", "rgb(32, 32, 32)"]
+    for paper, drawing in ((".enlarge", ".enlarge img"), (".viewer-paper", "#viewer-image")):
+        ground = page.run(f"return getComputedStyle(document.querySelector('{paper}')).backgroundColor")
+        turned = page.run(f"return getComputedStyle(document.querySelector('{drawing}')).filter")
+        assert ground == grounds[scheme == "dark"]
+        assert ("invert" in turned) == (scheme == "dark")
+    assert (page.run(CONTRAST, ".distributions", "rgb(255, 255, 255)") > 10) == (scheme == "dark")
+
+
+def test_wide_tables_keep_the_log_density_in_sight(chromium, tmp_path):
+    numbers = {f"n{place}": 0.123456 + place for place in range(12)}
+    columns = [Column(key=key, label=f"a number of many words {key}") for key in numbers]
+    table = Table(
+        key="wide",
+        title="Wide",
+        columns=[Column(key="sampler", label="sampler"), *columns, Column(key="u", label="E[U]")],
+        rows=[{"sampler": "dula", **numbers, "u": -2.5}],
     )
-    assert set(grounds) == {"rgb(255, 255, 255)"}
+    bernoulli().model_copy(update={"tables": [table]}).save(tmp_path)
+    chromium.open(write_page(tmp_path))
+    box, cell = chromium.one(".table .scroll").rect, chromium.one(".table td:last-child").rect
+    assert chromium.run(
+        "const b = document.querySelector('.table .scroll'); return b.scrollWidth > b.clientWidth"
+    )
+    assert chromium.one(".table td:last-child").text == "−2.500"
+    assert cell["x"] + cell["width"] <= box["x"] + box["width"] + 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_claims_with_a_margin_are_a_forest_over_folded_sentences(chromium, tmp_path, scheme):
+    verdict = Verdict(
+        claim="EDULA leaves sharp modes <b>.",
+        outcome="shown",
+        sentence="It does.",
+        estimate=Estimate(value=0.11, low=0.1, high=0.12),
+        margin=0.02,
+    )
+    bernoulli().model_copy(update={"verdicts": [verdict]}).save(tmp_path)
+    chromium.open(write_page(tmp_path))
+    chromium.color(scheme)
+    assert chromium.one(".forest").is_displayed()
+    assert "leaves sharp modes <b>: shown" in chromium.one(".forest").text
+    fill = chromium.run("return getComputedStyle(document.querySelector('.forest text:last-of-type')).fill")
+    assert chromium.run(CONTRAST, "main", fill) > 4.5
+    assert not chromium.one(".claim").is_displayed()
+    chromium.one(".sentences summary").click()
+    assert chromium.one(".claim").is_displayed()
+    assert chromium.console() == []
 
 
 # Contrast of the text of a selector, or of a given colour, with the first opaque ground behind it.

@@ -21,6 +21,12 @@ from steppe_edlp.request import Protocol, Request, Scale
 OUT = Path("out/reproduce")
 INTERRUPTED = 130
 TABLE_WIDTH = 110
+TITLE = "Entropic discrete Langevin proposals, reproduced"
+ABOUT = (
+    "Experiments of “Entropy-Guided Sampling of Flat Modes in Discrete Spaces” (arXiv:2505.02296) were "
+    "carried out again with steppe, beside exact answers where there are any. What came out is below: claim "
+    "by claim, then number by number."
+)
 
 
 def reproduce(
@@ -95,7 +101,7 @@ def reproduce(
             write_figures(found[experiment.name], out / experiment.name)
             if not as_json:
                 _show(found[experiment.name], out / experiment.name)
-        page = str(write_page(out))
+        page = str(write_page(out, title=TITLE, about=ABOUT))
         if as_json:
             print_json({"page": page, "experiments": {name: _list(one, out) for name, one in found.items()}})
         else:

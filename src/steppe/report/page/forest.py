@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from steppe.results import Outcome, Verdict
 
 WIDTH, PADDING, LINE, STRIP = 480, 12, 15, 16
-LETTERS = 70  # of a line
+LETTERS, HEAD_LETTERS = 70, 58  # of a line, and of a line of a heading
 LARGEST = 30.0  # margins at which an interval is cut off
 TICKS = (-10, -3, -1, 0, 1, 3, 10)
 CLASSES: dict[Outcome, str] = {
@@ -49,8 +49,10 @@ def draw_forest(groups: Sequence[tuple[str, Sequence[Verdict]]], *, is_alone: bo
     """
     top, parts = 30, [_draw_axis()]
     for title, verdicts in groups:
-        top += 26
-        parts.append(f'<text class="group" x="{PADDING}" y="{top - 6}">{escape(title)}</text>')
+        top += 8
+        for line in textwrap.wrap(title, HEAD_LETTERS):
+            top += 18
+            parts.append(f'<text class="group" x="{PADDING}" y="{top - 6}">{escape(line)}</text>')
         for verdict in verdicts:
             lines = textwrap.wrap(f"{verdict.claim[:-1]}: {verdict.outcome}", LETTERS)
             parts += [

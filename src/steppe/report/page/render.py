@@ -13,6 +13,7 @@ from steppe.optional import require
 from steppe.report import cells
 from steppe.report.page import view
 from steppe.report.page.explore import DISTRIBUTIONS, KNOBS, list_explore_data
+from steppe.report.page.forest import draw_forest
 from steppe.report.terminal import OUTCOME_MARKS
 from steppe.results import Results
 
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = "templates"
+TITLE = "What came out"
 SCRIPTS = ("tables.js", "figures.js", "distributions.js", "explore.js")
 
 
-def render_page(gathered: view.Gathered) -> str:
-    """Return the page of everything gathered."""
+def render_page(gathered: view.Gathered, title: str = TITLE, about: str = "") -> str:
+    """Return the page of everything gathered, under a heading where there are several results."""
     environment = _set_up()
     markupsafe = require("markupsafe", "report", "The page")
     css, script, explored = _read_packaged("page.css"), _join_scripts(), view.find_explored(gathered)
@@ -35,11 +37,13 @@ def render_page(gathered: view.Gathered) -> str:
         **({"explore": list_explore_data()} if explored else {}),
     }
     return environment.get_template("page.html").render(
-        title=all_results[0].title if len(all_results) == 1 else "What came out",
+        title=all_results[0].title if len(all_results) == 1 else title,
         sections=[(f"s{place}", section) for place, section in enumerate(gathered.sections, start=1)],
         problems=gathered.problems,
         tally=view.write_tally(verdicts),
         has_verdicts=bool(verdicts),
+        forest=markupsafe.Markup(_draw_forest(all_results)),
+        about=about,
         has_intervals=any(
             verdict.estimate and cells.format_interval(verdict.estimate) for verdict in verdicts
         ),
@@ -62,6 +66,16 @@ def render_fragment(results: Results) -> str | None:
     return environment.get_template("fragment.html").render(results=results)
 
 
+def _draw_forest(all_results: list[Results]) -> str:
+    """The forest plot of all results, where some verdict has a margin; its texts are escaped."""
+    groups = [
+        (" · ".join([one.title, *(word for word, _ in view.list_tags(one))]), one.verdicts)
+        for one in all_results
+        if any(verdict.margin and verdict.estimate for verdict in one.verdicts)
+    ]
+    return draw_forest(groups) if groups else ""
+
+
 def _set_up() -> "Environment":
     jinja2 = require("jinja2", "report", "The page")
     environment = jinja2.Environment(
@@ -78,6 +92,7 @@ def _set_up() -> "Environment":
         is_number=cells.is_number,
         has_numbers=view.has_numbers,
         class_cell=view.class_cell,
+        find_kept=view.find_kept,
         list_tags=view.list_tags,
         list_provenance=view.list_provenance,
         end=view.end_sentence,

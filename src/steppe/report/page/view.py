@@ -101,6 +101,11 @@ def has_numbers(table: Table, column: Column) -> bool:
     return is_numeric([row.get(column.key) for row in table.rows])
 
 
+def find_kept(table: Table) -> str | None:
+    """Key of the column that stays in sight in a wide table: E[U], which says what the others cost."""
+    return next((column.key for column in table.columns if column.label == "E[U]"), None)
+
+
 def class_cell(text: str) -> str:
     """Class of a cell of text: whether it needs room to wrap."""
     return "short" if len(text) <= LONGEST_LINE else "long"

@@ -43,7 +43,7 @@ def test_chains_that_never_move_are_told_of_samplers_that_change_several_sites()
     assert first.startswith(
         "Chains 0, 1, 2, 3 never moved: every draw is one state. Start elsewhere, or temper"
     )
-    assert first.endswith("use a sampler that changes several, such as `hamming_ball()`.")
+    assert first.endswith("use a sampler that changes several, such as `hamming_ball(radius=2)`.")
 
 
 def test_numbers_that_are_not_finite_come_first_where_they_hold_chains():

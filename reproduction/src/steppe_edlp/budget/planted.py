@@ -5,7 +5,7 @@ import numpy as np
 from jax import Array
 
 from steppe.targets import planted_plateau
-from steppe_edlp.budget.instance import Instance
+from steppe_edlp.budget.enumerated import Instance
 
 NUM_SITES, NUM_WELLS = 14, 6
 SLOPE, RADIUS = 2.0, 2

@@ -17,7 +17,7 @@ from steppe.kernel.compose import Recipe
 from steppe.kernel.sampler import Sampler
 from steppe.kernel.types import SamplerState, StepInfo
 from steppe.run.simulate import Count, simulate
-from steppe_edlp.budget.instance import Instance
+from steppe_edlp.budget.enumerated import Instance
 from steppe_edlp.budget.planted import make_planted
 from steppe_edlp.budget.tours import make_places, make_tours
 from steppe_edlp.experiment import Experiment

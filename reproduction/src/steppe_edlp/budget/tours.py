@@ -7,7 +7,7 @@ import numpy as np
 
 from steppe.targets import tsp
 from steppe.targets.tsp_bits import PAPER_CORNERS, TourBits
-from steppe_edlp.budget.instance import Instance
+from steppe_edlp.budget.enumerated import Instance
 
 NUM_CITIES = 8
 # An insertion of one city elsewhere replaces three edges.

@@ -2,6 +2,7 @@
 
 import json
 import runpy
+import sys
 
 import pytest
 
@@ -38,7 +39,9 @@ def test_a_site_without_versions_is_refused(list_versions, tmp_path):
         list_versions(tmp_path)
 
 
-def test_inventories_of_other_projects_are_at_hand_without_a_network():
+def test_inventories_of_other_projects_are_at_hand_without_a_network(monkeypatch):
+    monkeypatch.setenv("STEPPE_PROGRESS", "")  # both are changed by what is run, and set back
+    monkeypatch.setattr(sys, "path", [*sys.path])
     configured = runpy.run_path(str(DOCS / "conf.py"))
     for name, (_, place) in configured["intersphinx_mapping"].items():
         first, project, *_ = (DOCS / place).read_text().splitlines()

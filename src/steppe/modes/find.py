@@ -69,8 +69,9 @@ NUM_SEARCHED = 12
 # A mode that changes in fewer sites than this fraction is not an alternative.
 SEPARATION_FRACTION = 0.1
 NUM_CURVES = 4
-# Starts of chains from which local searches begin too.
-MAX_STARTS = 64
+# Starts of chains from which local searches begin too, and modes from which they go on after the disturbance:
+# a plateau that lasts may lie below many peaks, and be met at its edge.
+MAX_STARTS, MAX_BEGUN = 64, 64
 
 
 @checked(RunError)
@@ -254,12 +255,12 @@ def _search(
     found = _search_from_starts(target, met, found, counter, limit)
     found = walk_plateaus(target, found, key, counter, limit)
     own = met.states[is_robust]
-    highest = found.states[np.argsort(-found.log_density, kind="stable")[:8]]
+    highest = found.states[np.argsort(-found.log_density, kind="stable")[:MAX_BEGUN]]
     begin = np.concatenate([own, highest]) if len(own) else highest
-    begun = np.full(len(begin), kinds.index(ROBUST) if ROBUST in kinds else kinds.index(PLAIN))
-    reached = _search_robust(
-        target, after, met._replace(states=begin, kinds=begun), len(kinds), counter, total
-    )
+    of_own, of_found = (kinds.index(kind if kind in kinds else PLAIN) for kind in (ROBUST, PLAIN))
+    begun = np.repeat([of_own, of_found], [len(own), len(highest)])
+    began = met._replace(states=begin, kinds=begun, first=of_own)
+    reached = _search_robust(target, after, began, len(kinds), counter, total)
     parts = [found] if reached is None else [found, reached]
     merged = merge_same(*(np.concatenate([getattr(part, name) for part in parts]) for name in found._fields))
     return Found(*(array[np.isfinite(merged.log_density)] for array in merged))

@@ -49,6 +49,8 @@ MIN_CHAINS, MAX_CHAINS, MIN_STEPS = 4, 512, 20
 # tables of 60 × 20, 15 000 sweeps of 12 replicas met the best state known in 62 of 100 runs, of annealed
 # chains in 28.
 RUNGS_PER_ROOT, MIN_RUNGS, MAX_RUNGS = 1.5, 5, 24
+# With fewer single changes annealed chains end in the highest mode, and a ladder only costs its programs.
+MIN_CHANGES = 100
 LADDER_HOT, LADDER_COLD = 1.3, 1 / 3
 MIN_ROUNDS, ROUNDS_PER_CHANGE, MAX_LADDERS = 500, 3, 16
 # A starting position is evaluated when it is chosen and when the run checks it.
@@ -93,8 +95,7 @@ class Member(NamedTuple):
 
     def split(self, budget: int) -> tuple[int, int]:
         """Split a budget into chains and steps."""
-        domain = self.target.domain
-        changes = int(np.sum(np.asarray(domain.num_levels) - 1)) if domain.is_site_product else 0
+        changes = count_changes(self.target)
         if self.is_ladder:
             usual = self.cost(max(MIN_ROUNDS, ROUNDS_PER_CHANGE * changes))
             num_chains = int(np.clip(budget // usual, 1, MAX_LADDERS))
@@ -153,6 +154,8 @@ def list_members(target: Target, after: Target, key: Array, initial: ArrayLike |
 
 def _list_ladders(members: list[Member], temperatures: tuple[float, float]) -> list[Member]:
     """Ladders for the plain chains, and for those on the robust target if it costs no more."""
+    if count_changes(members[0].target) < MIN_CHANGES:
+        return []
     hot, cold = temperatures
     first, last = LADDER_HOT * hot, max(LADDER_COLD * cold, 2 * LADDER_HOT * hot)
     num_rungs = max(MIN_RUNGS, round(RUNGS_PER_ROOT * members[0].target.domain.num_sites ** 0.5))
@@ -168,6 +171,12 @@ def _list_ladders(members: list[Member], temperatures: tuple[float, float]) -> l
             ladder = _member(names[member.name], member.target, recipe, curves)
             ladders.append(ladder._replace(is_ladder=True))
     return ladders
+
+
+def count_changes(target: Target) -> int:
+    """Single changes of a state; none are counted where sites are not free."""
+    domain = target.domain
+    return int(np.sum(np.asarray(domain.num_levels) - 1)) if domain.is_site_product else 0
 
 
 def is_closed(after: Target) -> bool:

@@ -123,6 +123,8 @@ class FlippedAverage(Average):
 
     shifts: Array
 
+    _is_to_be_checked = False
+
     @property
     def num_disturbances(self) -> int:
         """How many maps."""
@@ -208,6 +210,8 @@ class FlippedAverage(Average):
 class SingleChangeAverage(Average):
     """Risk over all changes of one site, or all moves of a permutation: exact, from tables of differences."""
 
+    _is_to_be_checked = False
+
     @property
     def num_disturbances(self) -> int:
         """How many changes there are."""
@@ -250,6 +254,8 @@ class MovedAverage(Average):
     """
 
     moves: Move
+
+    _is_to_be_checked = False
 
     @property
     def num_disturbances(self) -> int:

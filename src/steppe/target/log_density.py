@@ -134,7 +134,8 @@ class _TargetType(type(eqx.Module)):  # pyright: ignore[reportGeneralTypeIssues,
                 )
             made = type(eqx.Module).__call__(cls._wrapper if cls is Target else cls, *args, **kwargs)
             target = jax.tree.map(on_device, made)
-            target._check()
+            if target._is_to_be_checked:
+                target._check()
             return target
 
     @property
@@ -213,6 +214,8 @@ class Target(eqx.Module, metaclass=_TargetType):
     # The methods that a class and its parents bring, as they were written.
     _own: ClassVar[dict[str, Callable[..., PyTree]]] = {}
     _label: ClassVar[str] = "Target"
+    # Not where all functions are the library's, on a base that was checked: it takes a tenth of a second.
+    _is_to_be_checked: ClassVar[bool] = True
     # What `Target(...)` makes of functions; `steppe.target.wrapped` puts it here.
     _wrapper: ClassVar["type[Target]"]
 

@@ -47,8 +47,8 @@ Sums = Remembered | tuple[()]
 MAX_PADDING_OF_SUMS = 2
 # For single sites the list only has to fit in memory; a graph with a hub would not.
 MAX_PADDING_OF_LISTS = 16
-# Neighbours that are too many to be added up again for every site: with fewer, sites change so often that
-# colours are faster (G1, 48 neighbours on average: `benchmarks/updates_per_second.py`).
+# Neighbours that are too many to be added up again for every site, if half as many are usual: with fewer,
+# sites change so often that colours are faster (G1 has 48 on average, G14 12 and at most 132).
 MANY_NEIGHBOURS = 128
 
 
@@ -345,7 +345,7 @@ def graph_bonds(edges: np.ndarray, weights: Array, num_sites: int) -> GraphBonds
     lists = arrows = rows = None
     if padding <= MAX_PADDING_OF_LISTS:
         lists = _pad_lists(sources, ends, degrees, strengths)
-        if len(lists.neighbours) > MANY_NEIGHBOURS:
+        if len(lists.neighbours) > MANY_NEIGHBOURS and degrees.mean() > MANY_NEIGHBOURS / 2:
             rows = Lists(*(cast("Array", array.T.copy()) for array in lists))
     if padding > MAX_PADDING_OF_SUMS:
         arrows = Arrows(_indices(sources), _indices(ends), strengths)

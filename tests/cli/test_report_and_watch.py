@@ -168,7 +168,7 @@ def test_watch_follows_a_growing_run_and_ctrl_c_leaves_with_130(tmp_path):
             [*steppe, "watch", str(out), "--every", "0.2"], stdout=subprocess.PIPE, text=True, env=environment
         )
         try:
-            time.sleep(15.0)  # a commit every ten seconds
+            time.sleep(30.0)  # a commit every ten seconds, and a busy processor takes as long to start
             watcher.send_signal(signal.SIGINT)
             shown, _ = watcher.communicate(timeout=60)
         finally:

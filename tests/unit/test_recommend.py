@@ -8,7 +8,7 @@ import pytest
 import steppe
 from steppe import targets
 from steppe.errors import RecipeError
-from steppe.recommend import RULES
+from steppe.recommend import RULES, recommend_for_search
 
 rng = np.random.default_rng(0)
 GAUSSIAN = rng.normal(size=(70, 70)) / 8
@@ -73,3 +73,11 @@ def test_a_run_without_a_recipe_says_what_ran_and_why():
 def test_what_is_no_target_is_refused():
     with pytest.raises(RecipeError, match=r"`recommend\(target=...\)` must be a `steppe.Target`"):
         steppe.recommend(smooth)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_graph_with_a_hub_is_searched_by_colours_and_one_of_many_neighbours_from_change_to_change():
+    hub = np.triu(np.random.default_rng(0).random((300, 300)) < 0.04, 1)
+    hub[0, 1:140] = True
+    for name, adjacency in {"chromatic_gibbs": hub, "gibbs": np.triu(np.ones((140, 140)), 1)}.items():
+        target = targets.ising_graph(np.argwhere(adjacency), 0.01)
+        assert recommend_for_search(target).recipe.name == name

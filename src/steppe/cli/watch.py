@@ -29,6 +29,8 @@ SPARK_WIDTH = 40
 SHORTEST_WAIT = 0.1
 # Judging sites looks at every kept bit; of a longer window only the newest draws are judged.
 MAX_LEVELS_JUDGED = 20_000_000
+# Values of U that a look judges, the newest of all chains together: a look takes a fraction of a second.
+MAX_VALUES_JUDGED = 200_000
 
 
 Flag = Annotated[bool, Parameter(negative="")]
@@ -153,8 +155,10 @@ def _write_time_left(seen: Glance) -> str:
 
 def _judge_log_density(seen: Glance) -> Iterator[tuple[str, str | Text]]:
     """R-hat and effective draws of U so far, as far back as the window goes."""
-    first = max(0, seen.num_warmup_rows - seen.first_recent_row)
-    draws = _read_recent(seen, "log_density")[:, first:]
+    warmup = max(0, seen.num_warmup_rows - seen.first_recent_row)
+    values = _read_recent(seen, "log_density")
+    first = max(warmup, values.shape[1] - MAX_VALUES_JUDGED // len(values))
+    draws = values[:, first:]
     if draws.shape[1] < MIN_DRAWS:
         return
     found = measure("U", draws)
@@ -164,7 +168,7 @@ def _judge_log_density(seen: Glance) -> Iterator[tuple[str, str | Text]]:
     if not math.isnan(found.rhat):
         text = Text(f"R-hat {found.rhat:.3f}", style="bold red" if found.rhat > RHAT_LIMIT else "green")
         text.append(f", ESS {found.ess:,.0f}", style="default not bold")
-    if seen.first_recent_row > seen.num_warmup_rows:
+    if first > warmup or seen.first_recent_row > seen.num_warmup_rows:
         text.append(f", of the newest {draws.shape[1]:,} draws", style="default not bold")
     yield "U so far", text
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from steppe.targets.tsp_bits import TourBits
 from steppe_edlp.budget import run as protocol
 from steppe_edlp.budget.planted import make_planted
 from steppe_edlp.budget.tours import CYCLES, NUM_CITIES, make_places, make_tours, number_cycles
@@ -15,10 +16,16 @@ INSTANCE = make_tours(0, tolerance=0.3)
 COSTS = -INSTANCE.log_density
 
 
+def find_tours(instance) -> TourBits:
+    assert isinstance(instance.target, TourBits)
+    return instance.target
+
+
 def test_costs_of_all_cycles_are_those_of_the_target():
     some = np.arange(0, len(CYCLES), 500)
-    positions = np.stack([INSTANCE.target.position(CYCLES[place]) for place in some])
-    np.testing.assert_allclose(INSTANCE.target.cost(positions), COSTS[some], rtol=1e-6)
+    target = find_tours(INSTANCE)
+    positions = np.stack([target.position(CYCLES[place]) for place in some])
+    np.testing.assert_allclose(target.cost(positions), COSTS[some], rtol=1e-6)
     np.testing.assert_array_equal(INSTANCE.number(positions), some)
 
 
@@ -44,11 +51,11 @@ def test_a_tour_of_places_and_its_reverse_are_one():
     map_of = np.random.default_rng(0).uniform(size=(30, 2))
     apart = np.linalg.norm(map_of[:, None] - map_of, axis=-1)
     found = make_places(0, apart, tolerance=0.2)
-    tours = CYCLES[found.affordable]
-    forth, back = (np.stack([found.target.position(tour) for tour in way]) for way in (tours, tours[:, ::-1]))
+    tours, target = CYCLES[found.affordable], find_tours(found)
+    forth, back = (np.stack([target.position(tour) for tour in way]) for way in (tours, tours[:, ::-1]))
     np.testing.assert_array_equal(found.number(forth), found.affordable)
     np.testing.assert_array_equal(found.number(back), found.affordable)
-    np.testing.assert_allclose(found.target.cost(back), -found.log_density[found.affordable], rtol=1e-5)
+    np.testing.assert_allclose(target.cost(back), -found.log_density[found.affordable], rtol=1e-5)
     edges = [{frozenset(pair) for pair in zip(tour, np.roll(tour, -1), strict=True)} for tour in tours[:2]]
     assert found.distances[0, 1] == len(edges[0] - edges[1])
     assert (np.diag(found.distances) == 0).all()

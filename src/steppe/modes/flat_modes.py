@@ -41,7 +41,8 @@ class Mode:
     roughness, max_drop
         Mean `|ΔU|` over all single changes, and the largest loss by one. Exact.
     num_visits, found_by
-        Chains whose searches ended here, and their kinds; where all states were evaluated, `enumerated` too.
+        Searches that ended here, and the kinds of chains they began from; `enumerated` where they began from
+        the highest of all states.
     is_best, is_robust
         Whether it is the highest mode, and the one worth most after the disturbance.
     is_on_front

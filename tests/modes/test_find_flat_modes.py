@@ -111,12 +111,12 @@ def plateau_distance(planted, mode):
 
 
 @pytest.mark.slow
-def test_plateau_that_is_worth_more_after_flips_is_found_in_19_of_20_landscapes():
+def test_plateau_that_is_worth_more_after_flips_is_found_by_its_middle_in_19_of_20_landscapes():
     num_found = 0
     for seed in range(20):
         planted = planted_plateau(seed, loss=3.0)
         found = steppe.find_flat_modes(planted.target, key=jax.random.key(seed))
-        num_found += plateau_distance(planted, found.robust) <= planted.radius
+        num_found += plateau_distance(planted, found.robust) == 0
         assert (np.abs(planted.wells - found.best.position).sum(axis=1) == 0).any()
     assert num_found >= 19
 
